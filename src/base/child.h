@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_CHILD_H
+#define BASE_CHILD_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdint.h>
+
+/*
+ * Runs code of a library that parses hostile bytes (libdw, Graphviz) in a locked-down child: forked
+ * from here, no_new_privs, rlimits, no network, no files opened after the lock, a seccomp filter by
+ * call number that kills. What it writes to its descriptor comes back bounded, and is hostile input to
+ * the parent. The child may use what was mapped before the fork, so inputs need no copy.
+ */
+struct child_opts {
+	const char *what;      /* for messages: "reading DWARF" */
+	size_t max_out_len;    /* bytes taken from the child at most; more is an error of kind budget */
+	uint64_t max_mem_len;  /* RLIMIT_AS above what the parent already has mapped, bytes */
+	unsigned cpu_s;        /* RLIMIT_CPU, seconds */
+	unsigned wall_ms;      /* killed after this */
+	/* Runs before the lock, in the child: load the library here. Its text on failure goes to the
+	 * parent as ERR_ENV. May be null. */
+	struct err *(*prepare)(void *ctx);
+	/* Runs locked. Writes its answer to `out_fd`; 0 on success. */
+	int (*run)(void *ctx, int out_fd);
+	void *ctx;
+};
+
+/* Appends what the child wrote to `ret`. Errors: env (prepare failed), timeout, budget, and bad_input
+ * "the child died of SIGSEGV while WHAT" when it was killed. Thread-safe; blocks until it ended. */
+_must_use_ struct err *child_run(const struct child_opts *opts, struct buf *ret);
+
+/* Whole-buffer write for `run` functions; false when the pipe broke. Async-signal-safe. */
+bool child_write(int fd, const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The one typed API that every front end uses. A session is an open target: its bytes, its place in the store, and
+ * the newest image of its analysis. Front ends see only the plain structs here; no struct of a lower layer appears.
+ *
+ * Threads: every function may be called from any thread; a snapshot is immutable. Results live in the arena the
+ * caller passes and are valid until it is reset; they also borrow from the snapshot, which must be held as long.
+ */
+struct ses;
+struct ses_snap;
+
+enum ses_state {
+	SES_IDENTIFYING, /* mapped and parsed, being hashed: listing by preview, symbols known */
+	SES_ANALYSING,
+	SES_READY,
+	SES_FAILED,      /* see ses_error_text(); preview still works */
+};
+
+enum ses_cap { SES_CAP_READ = 1, SES_CAP_EDIT = 2, SES_CAP_RUN_CODE = 4, SES_CAP_RUN_TARGET = 8, SES_CAP_TRACE = 16,
+	       SES_CAP_WRITE_FILES = 32, SES_CAP_NET = 64 };
+
+/* What one request may use. Every operation looks at it at least every 1,024 steps. */
+struct ses_call {
+	uint64_t deadline_ns;      /* CLOCK_MONOTONIC, 0: none */
+	const atomic_bool *cancel; /* may be null */
+	uint64_t max_bytes;        /* of the answer, 0: none; cut at the edge of an item, with `next` */
+	uint32_t caps;             /* enum ses_cap bits */
+};
+
+struct ses_progress {
+	enum ses_state state;
+	const char *stage;         /* "identifying", "functions", "references", ...; static text */
+	uint64_t done, total;      /* of the stage; total 0: unknown */
+	uint64_t func_cnt;         /* functions found so far */
+};
+
+struct ses_opts {
+	unsigned threads;          /* 0: all cores */
+	bool force;                /* analyse anew even when an image is there */
+	bool no_store;             /* keep the image in memory only */
+	bool background;           /* return at once and work in a thread; otherwise return when ready */
+	const atomic_bool *cancel; /* may be null */
+	void (*progress)(void *ctx, const struct ses_progress *p); /* foreground only; may be null */
+	void *progress_ctx;
+};
+
+/* Opens a target. Errors: bad_input, unsupported, denied, io ... with one line for people. The format is parsed before
+ * it returns. Release with ses_close(), which waits for the worker (cancelling it). */
+_must_use_ struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses **ret);
+void ses_close(struct ses *s);
+
+/* A descriptor that becomes readable when the state, the progress (at most every 50 ms) or the revision changed; read 8 bytes to
+ * rearm (eventfd). Belongs to the session. */
+int ses_event_fd(const struct ses *s);
+void ses_get_progress(const struct ses *s, struct ses_progress *ret);
+const char *ses_error_text(const struct ses *s);      /* of SES_FAILED; valid until close */
+const char *ses_path(const struct ses *s);
+bool ses_target_changed(const struct ses *s);         /* the file on disk is no longer what was opened; one fstat */
+
+/* The newest snapshot, a reference of the caller's; never null (before the first image it is a preview snapshot: lists
+ * come from the file's tables, heads from decoding on the spot, rows are unknown). */
+struct ses_snap *ses_snap_get(struct ses *s);
+void ses_snap_put(struct ses_snap *sn);
+uint64_t ses_snap_rev(const struct ses_snap *sn);
+bool ses_snap_is_pending(const struct ses_snap *sn);  /* a newer analysis is on its way (or the first one) */
+bool ses_snap_is_preview(const struct ses_snap *sn);
+
+/* Text in results: pointer and length, not NUL-terminated unless said; may hold any byte of the target's, already
+ * NOT escaped: a front end escapes. s is never null. */
+struct ses_text { const char *s; uint32_t len; };
+
+/* --- the target ------------------------------------------------------------------------------------------ */
+
+struct ses_info {
+	struct ses_text file, sha256 /* "" while identifying */, format, arch, endian /* "little" */, type, build_id, interp;
+	uint64_t size, entry, base, main_va; /* main_va: where to start looking */
+	uint32_t bits;
+	bool has_entry, is_stripped;
+	uint64_t functions, instructions, strings, xrefs, problems;
+	struct ses_text *needed;
+	uint32_t needed_cnt;
+};
+_must_use_ struct err *ses_info(struct ses_snap *sn, struct arena *a, struct ses_info *ret);
+
+struct ses_segment { struct ses_text name; uint64_t addr, size, file_off, file_size; char perm[4]; };
+_must_use_ struct err *ses_segments(struct ses_snap *sn, struct arena *a, struct ses_segment **ret, uint32_t *ret_cnt);
+_must_use_ struct err *ses_sections(struct ses_snap *sn, struct arena *a, struct ses_segment **ret, uint32_t *ret_cnt);
+
+/* --- addresses and names ----------------------------------------------------------------------------------- */
+
+/* Reads ADDR of docs/ops.md: 0x401136, hex without prefix when it cannot be a name, NAME, NAME+0x10, file:0x1000.
+ * Errors: not_found, ambiguous (the text lists up to five), invalid. */
+_must_use_ struct err *ses_resolve(struct ses_snap *sn, const char *text, uint64_t *ret_va);
+
+/* The name to show for exactly this address: a symbol's, or a generated one (sub_401136, loc_40113f, str_402010, data_404040)
+ * for starts of functions, blocks, strings and referenced data. "" when it deserves none. */
+struct ses_text ses_name_at(struct ses_snap *sn, uint64_t va, struct arena *a);
+
+/* "main+0x12", ".data+0x40", "" : where an address is, for status lines. */
+struct ses_text ses_where(struct ses_snap *sn, uint64_t va, struct arena *a);
+bool ses_is_mapped(struct ses_snap *sn, uint64_t va);
+bool ses_va_to_file(struct ses_snap *sn, uint64_t va, uint64_t *ret_off);
+
+/* --- the listing ------------------------------------------------------------------------------------------ */
+
+enum ses_head_kind { SES_HEAD_CODE, SES_HEAD_DATA, SES_HEAD_STRING, SES_HEAD_ALIGN, SES_HEAD_UNKNOWN,
+		     SES_HEAD_FUNC /* banner before a function */, SES_HEAD_LABEL /* a name on a line of its own */,
+		     SES_HEAD_SEGMENT /* first line of a segment */ };
+
+/* Kinds of token; the same numbers in JSON `spans` as [off, len, "kind"]. */
+enum ses_span_kind { SES_SPAN_MNEMONIC, SES_SPAN_REG, SES_SPAN_IMM, SES_SPAN_ADDR, SES_SPAN_DISP, SES_SPAN_PUNCT,
+		     SES_SPAN_SIZE, SES_SPAN_PREFIX, SES_SPAN_NAME, SES_SPAN_STRING, SES_SPAN_COMMENT, SES_SPAN_KIND_COUNT };
+const char *ses_span_name(enum ses_span_kind k);
+struct ses_span { uint16_t off, len; uint8_t kind, operand; };
+
+struct ses_head {
+	uint64_t va;
+	uint64_t row;       /* UINT64_MAX in a preview */
+	uint32_t sub;       /* 0: the item itself is the LAST of its lines; banner and label lines before it have sub 1, 2, ... */
+	uint32_t size;      /* bytes of the item */
+	uint8_t kind;       /* enum ses_head_kind */
+	uint8_t has_target;
+	uint16_t span_cnt;
+	uint64_t target;    /* what Enter follows */
+	const uint8_t *bytes; /* first bytes_len bytes of the item */
+	uint32_t bytes_len;   /* at most 16 */
+	struct ses_text text; /* UTF-8, printable, escaped already */
+	const struct ses_span *spans;
+	struct ses_text label;   /* the name at va, "" */
+	struct ses_text comment; /* string or name behind a reference, source line, import; "" */
+};
+
+/*
+ * `count` lines at `va` (the item that holds it), forward, or with `back` the `count` lines that end just before it.
+ * A line (va, sub) anchors a view: pass the sub of the first wanted line as `sub` (0: from the item's first line).
+ * Order is that of addresses over all segments. Cost is by the page. *ret_cnt may be less at an end.
+ */
+_must_use_ struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, uint64_t va, uint32_t sub, uint32_t count,
+				 bool back, struct arena *a, struct ses_head **ret, uint32_t *ret_cnt);
+
+uint64_t ses_row_cnt(struct ses_snap *sn);                       /* rows (items) of the whole target; 0 in a preview */
+bool ses_row_of(struct ses_snap *sn, uint64_t va, uint64_t *ret_row);
+bool ses_va_of_row(struct ses_snap *sn, uint64_t row, uint64_t *ret_va);
+
+/* Up to `len` bytes at va as the program sees them; mapped[i] (may be null) tells which are. Returns how many bytes of the
+ * range are mapped. */
+uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped);
+
+/* --- lists ------------------------------------------------------------------------------------------------- */
+
+/* One page of a list. `filter` is a glob on the name (or a substring); `sort` a column name of the op, "-" before it for
+ * descending, null: by address. */
+struct ses_page {
+	const char *filter;
+	const char *sort;
+	uint64_t offset;
+	uint32_t limit;      /* 0: 1,000 */
+};
+
+struct ses_func {
+	uint32_t id;
+	uint64_t addr, size;
+	struct ses_text name, demangled /* "" */;
+	uint32_t blocks, callers, callees;
+	uint32_t flags;      /* enum ses_func_flag */
+	const char *source;  /* "symbol", "unwind", ... */
+};
+enum ses_func_flag { SES_FN_THUNK = 1, SES_FN_NORETURN = 2, SES_FN_LIBRARY = 4, SES_FN_EXPORT = 8 };
+
+/* Each list gives the page's items, their count, and the total that match. */
+_must_use_ struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
+				     struct arena *a, struct ses_func **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+/* The function that owns va; false when none. */
+bool ses_func_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_func *ret);
+
+struct ses_string { uint64_t addr; uint32_t len; const char *encoding; struct ses_text text /* UTF-8, raw characters */; };
+_must_use_ struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, uint32_t min_len,
+				   struct arena *a, struct ses_string **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+
+struct ses_import { uint64_t addr; struct ses_text name, demangled, library, version; const char *kind; };
+_must_use_ struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
+				   struct arena *a, struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+_must_use_ struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
+				   struct arena *a, struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+_must_use_ struct err *ses_symbols(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
+				   struct arena *a, struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+
+struct ses_problem { bool has_addr; uint64_t addr; struct ses_text what, why; const char *severity; };
+_must_use_ struct err *ses_problems(struct ses_snap *sn, const struct ses_page *page, struct arena *a,
+				    struct ses_problem **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+
+/* --- references and graphs ----------------------------------------------------------------------------------- */
+
+struct ses_xref {
+	uint64_t from, to;
+	const char *kind;           /* "call" ... */
+	bool has_func;
+	uint64_t func_addr;         /* function that holds `from` (to-lists) or `to` (from-lists) */
+	struct ses_text func, text; /* its name; the instruction or data line at `from` */
+};
+/* References to the item at va (to any byte of it), or from the item; from a whole function when `whole_func`. */
+_must_use_ struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, uint64_t va, bool from, bool whole_func,
+				 const struct ses_page *page, struct arena *a, struct ses_xref **ret, uint32_t *ret_cnt,
+				 uint64_t *ret_total);
+
+struct ses_edge { uint32_t id; uint64_t addr; const char *kind; /* "taken", "fall", "jump", "switch" */ };
+struct ses_block { uint32_t id; uint64_t addr, end; struct ses_edge *succ; uint32_t succ_cnt; };
+_must_use_ struct err *ses_blocks(struct ses_snap *sn, const struct ses_call *call, uint64_t func_va, struct arena *a,
+				  struct ses_block **ret, uint32_t *ret_cnt);
+
+/* --- search -------------------------------------------------------------------------------------------------- */
+
+enum ses_search_kind { SES_SEARCH_BYTES /* 'de ad ?? ef' */, SES_SEARCH_TEXT, SES_SEARCH_REGEX, SES_SEARCH_IMM, SES_SEARCH_INSN };
+struct ses_hit { uint64_t addr; bool has_func; uint64_t func_addr; struct ses_text func, text; };
+/* From `from_va` on, forward or back, at most `limit` hits; *ret_next is where to go on, with *ret_more telling whether. */
+_must_use_ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, enum ses_search_kind kind, const char *what,
+				  uint64_t from_va, bool back, uint32_t limit, struct arena *a, struct ses_hit **ret,
+				  uint32_t *ret_cnt, uint64_t *ret_next, bool *ret_more);
+
+#endif

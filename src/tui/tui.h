@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TUI_TUI_H
+#define TUI_TUI_H
+
+/* Opens the workbench on `path` on the terminal of stdin and stdout and returns the exit status when the person
+ * leaves. The terminal is given back as it was on every way out, signals included. */
+int tui_run(const char *path);
+
+#endif
