@@ -1,0 +1,55 @@
+# The front door. Everything is built by Meson; nothing here lists a source.
+#   make run [FILE=/bin/ls]   set up, build, open the workbench (without a terminal: the overview)
+#   make test                 set up, build with sanitizers, run every test
+#   make bench | make score   the figures of docs/measuring.md
+#   make fuzz [SECONDS=60]    every fuzz target for a while
+#   make check                the rules a script can see
+#   make install [PREFIX=/usr/local] [DESTDIR=]
+FILE ?= /bin/ls
+PREFIX ?= /usr/local
+SECONDS ?= 60
+SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false
+
+run: build-rel
+	@./build-rel/src/main/scry $(FILE)
+
+build-rel: FORCE
+	@tools/setup run
+	@[ -f $@/build.ninja ] || meson setup $@ --buildtype=release -Dtests=false >$@.log || { cat $@.log; exit 1; }
+	@ninja -C $@ >$@.log || { cat $@.log; exit 1; }
+
+build: FORCE
+	@tools/setup run test
+	@[ -f $@/build.ninja ] || meson setup $@ $(SANITIZE) >$@.log || { cat $@.log; exit 1; }
+	@ninja -C $@ >$@.log || { cat $@.log; exit 1; }
+
+build-bench: FORCE
+	@tools/setup run bench
+	@[ -f $@/build.ninja ] || meson setup $@ --buildtype=release >$@.log || { cat $@.log; exit 1; }
+	@ninja -C $@ >$@.log || { cat $@.log; exit 1; }
+
+test: build
+	@tests/run build
+
+bench: build-bench
+	@python3 tests/bench/bench.py --scry build-bench/src/main/scry --zydis build-bench/tests/bench/bench_zydis
+
+score: build-bench
+	@python3 tests/score/score.py --scry build-bench/src/main/scry
+
+fuzz:
+	@tools/setup run test
+	@tests/fuzz/run $(SECONDS)
+
+check:
+	@tools/check
+
+install: build-rel
+	@meson configure build-rel --prefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C build-rel --quiet
+
+clean:
+	rm -rf build build-rel build-bench build-fuzz build*.log
+
+FORCE:
+.PHONY: run test bench score fuzz check install clean FORCE
