@@ -41,6 +41,6 @@ _must_use_ struct err *analysis_run(const struct analysis_in *in, struct image_d
 size_t analysis_preview(const struct arch *arch, const struct space *s, uint64_t va, uint32_t *ret_locs, size_t max);
 
 /* Version of the engine: raise it whenever the same input gives a different image. */
-#define ANALYSIS_ENGINE_VERSION 1
+#define ANALYSIS_ENGINE_VERSION IMAGE_ENGINE_VERSION
 
 #endif

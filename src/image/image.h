@@ -18,6 +18,11 @@
  * docs/image-format.md describes the file. The same data always gives the same bytes.
  */
 
+/* Version of the file's form, and of the engine that fills it: raise the second whenever the same input gives
+ * a different image. An image of another version is stale and made anew. */
+#define IMAGE_FORMAT_VERSION 1
+#define IMAGE_ENGINE_VERSION 1
+
 /* --- records ------------------------------------------------------------------------------------------- */
 
 struct image_str { uint32_t off, len; }; /* in the pool; len 0: absent */
@@ -71,12 +76,12 @@ struct image_name {
 	struct image_str name;
 	uint8_t kind;      /* enum image_name_kind */
 	uint8_t is_func;
-	uint16_t symbol;   /* unused, 0 */
+	uint16_t rank;     /* preference at one loc, lower first; 0: that of its kind (image_name_rank) */
 };
 
 /* All symbols of the file in the order of the file (dynamic first), for `symbols`, `imports`, `exports`. */
 struct image_symbol {
-	uint32_t loc;      /* LOC_NONE: undefined or not mapped (then `value`) */
+	uint32_t loc;      /* LOC_NONE: undefined, absolute, thread-local or not mapped */
 	uint32_t size_len;
 	struct image_str name;
 	uint32_t version;  /* index into versions, UINT32_MAX none */
@@ -86,6 +91,9 @@ struct image_symbol {
 enum image_symbol_flag { IMAGE_SYM_DYNAMIC = 1, IMAGE_SYM_UNDEFINED = 2, IMAGE_SYM_EXPORT = 4, IMAGE_SYM_ABSOLUTE = 8,
 			 IMAGE_SYM_DEFAULT_VERSION = 16 };
 struct image_version { struct image_str version, library; };
+
+/* From loc on, until the next: code, or data between code (mapping symbols of the ARM ABIs). */
+struct image_mapping { uint32_t loc; uint8_t is_code; };
 
 struct image_import {
 	uint32_t symbol;
@@ -97,7 +105,10 @@ struct image_import {
 struct image_section {
 	struct image_str name;
 	uint64_t va, mem_len, file_off, file_len;
-	uint8_t perm, kind, is_alloc, pad[5];
+	uint32_t entry_len;  /* bytes an element, 0 when it has none */
+	uint8_t perm, kind;  /* fmt_perm bits, enum fmt_sec_kind */
+	uint8_t is_alloc;
+	uint8_t is_strings;  /* SHF_STRINGS: nothing but NUL-terminated strings of entry_len units */
 };
 
 enum image_xref_kind { IMAGE_XREF_CALL, IMAGE_XREF_JUMP, IMAGE_XREF_READ, IMAGE_XREF_WRITE, IMAGE_XREF_OFFSET };
@@ -167,11 +178,13 @@ struct image_data {
 	VEC(struct image_str) needed;
 	VEC(struct image_name) names;    /* unsorted while building */
 	VEC(uint32_t) code_starts;       /* locs from the format: entry, init arrays, ... with source ENTRY */
-	/* Filled by analysis: */
-	uint64_t *item_bits;             /* bit loc: an item starts there. Over all locs that are file-backed;
-					    loc_cnt bits (nobits parts stay 0) */
-	uint64_t *block_bits;            /* bit loc: a basic block starts there */
+	VEC(struct image_mapping) mappings; /* the ABI's $x and $d, sorted by loc; not stored */
 	uint32_t loc_cnt;                /* one past the last loc */
+	/* Made zeroed by image_data_from_fmt(), filled by analysis. loc_cnt bits; the pages of parts without file
+	 * bytes are never touched, so they cost nothing. */
+	uint64_t *item_bits;             /* bit loc: an item starts there (nobits parts stay 0) */
+	uint64_t *block_bits;            /* bit loc: a basic block starts there */
+	/* Filled by analysis: */
 	VEC(uint32_t) nobits_items;      /* item starts in parts without file bytes, sorted */
 	VEC(uint32_t) run_loc;           /* sorted; from run_loc[i] on items are of run_kind[i], until the next; a segment's
 					    first loc always begins a run */
@@ -194,6 +207,9 @@ void image_data_fini(struct image_data *d);
 
 /* Puts a string into the pool; {0, 0} and false when memory ran out. Equal strings may be stored twice. */
 bool image_pool_add(struct image_data *d, const char *s, size_t len, struct image_str *ret);
+
+/* The order in which names of one loc are preferred: name.rank, or what its kind says when that is 0. */
+unsigned image_name_rank(const struct image_name *n);
 
 /* Copies findings into the problems. */
 bool image_add_findings(struct image_data *d, const struct findings *f);

@@ -36,6 +36,11 @@ struct space_seg {
 	uint8_t pad;
 };
 
+enum space_reloc_flag {
+	SPACE_REL_WIDE = 1 << 7, /* the value is reloc_wide[reloc_val] */
+	SPACE_REL_CODE = 1 << 6, /* a field of an instruction, or PC-relative: no pointer */
+};
+
 struct space {
 	const uint8_t *file;       /* the target's bytes */
 	uint64_t file_len;
@@ -43,8 +48,8 @@ struct space {
 	uint32_t seg_cnt;
 	/* Words that do not read as the file has them: parallel arrays of reloc_cnt, sorted by loc. */
 	const uint32_t *reloc_loc;
-	const uint32_t *reloc_val;   /* a loc; or, with bit 7 of reloc_kind set, an index into reloc_wide */
-	const uint8_t *reloc_kind;   /* low 4 bits: width in bytes (1, 2, 4, 8); bit 7: wide */
+	const uint32_t *reloc_val;   /* a loc; or, with SPACE_REL_WIDE, an index into reloc_wide */
+	const uint8_t *reloc_kind;   /* low 4 bits: width in bytes (1, 2, 4, 8); enum space_reloc_flag */
 	uint32_t reloc_cnt;
 	const uint64_t *reloc_wide;
 	uint32_t reloc_wide_cnt;
