@@ -1,2 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arch/arch.h"
+
+#include "arch/x86/x86.h"
+
+#include <string.h>
+
+enum arch_id arch_id_of_name(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum arch_id id;
+	} names[] = {
+		{"x86-64", ARCH_ID_X86_64},
+		{"i386", ARCH_ID_I386},
+		{"aarch64", ARCH_ID_A64},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (strcmp(names[i].name, name) == 0)
+			return names[i].id;
+	}
+	return ARCH_ID_NONE;
+}
+
+struct err *arch_get(enum arch_id id, const struct arch **ret)
+{
+	switch (id) {
+	case ARCH_ID_X86_64:
+		*ret = &x86_64;
+		return NULL;
+	case ARCH_ID_I386:
+		*ret = &x86_i386;
+		return NULL;
+	case ARCH_ID_A64:
+	case ARCH_ID_NONE:
+	case ARCH_ID_COUNT:
+		break;
+	}
+	return err_new(ERR_UNSUPPORTED, "no decoder for this architecture");
+}

@@ -20,14 +20,14 @@ enum arch_id { ARCH_ID_NONE, ARCH_ID_X86_64, ARCH_ID_I386, ARCH_ID_A64, ARCH_ID_
 
 /* How control leaves an instruction. */
 enum arch_flow {
-	ARCH_FLOW_NEXT,    /* falls through (a system call does too) */
+	ARCH_FLOW_NEXT,    /* falls through (a system call does too; x86 `call $+5`, which only pushes the PC) */
 	ARCH_FLOW_JUMP,    /* direct, `target` */
 	ARCH_FLOW_CJUMP,   /* direct and conditional: `target` or fall through */
 	ARCH_FLOW_IJUMP,   /* through a register or memory */
 	ARCH_FLOW_CALL,    /* direct, `target` */
 	ARCH_FLOW_ICALL,   /* through a register or memory */
 	ARCH_FLOW_RET,
-	ARCH_FLOW_STOP,    /* never falls through: ud2, hlt, int3 runs, udf, brk */
+	ARCH_FLOW_STOP,    /* never falls through: ud2, hlt, udf, brk, int3 when another follows */
 	ARCH_FLOW_INVALID, /* these bytes are no instruction; `len` is 1 (or the ISA's unit) */
 };
 
@@ -60,6 +60,16 @@ struct arch_ref {
 /*
  * What an instruction does to general registers, as far as jump tables, address pairs and stack
  * tracking need it. ARCH_OP_OTHER only says, by `writes`, which registers lose their value.
+ *
+ * Immediates of 4-byte operations are zero-extended, those of 8 bytes as the machine extends them.
+ * MOVE and LOAD with is_signed: `ext_width` is the width the value is sign-extended to, 4 or 8; above
+ * it the register is zero (movsx eax, bl: width 1, ext_width 4).
+ * IJUMP and ICALL: MOVE with src1 the register that holds the target, or LOAD of the target from
+ * memory; dst is NONE.
+ * Stores of what is no general register, and read-modify-write of memory, are STORE with src1 NONE.
+ * Writes of 1 or 2 bytes to a register are OTHER: the rest of the register survives.
+ * CALL and ICALL: sp_delta 0 and the stack pointer not in `writes`, as the callee takes its return
+ * address off; clobbered registers are `call_clobbers`, not in `writes`.
  */
 enum arch_op {
 	ARCH_OP_OTHER,

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ARCH_X86_X86_INT_H
+#define ARCH_X86_X86_INT_H
+
+#include "arch/arch.h"
+
+#include <Zydis/Zydis.h>
+
+/*
+ * x86-64 and i386. Lengths, validity and operands come from Zydis; the text is written here.
+ *
+ *   x86.c          the two tables, register names, small helpers
+ *   x86_decode.c   decode() through Zydis: the reference, and what everything rare takes
+ *   x86_fast.c     decode() for the encodings that make up nearly all code
+ *   x86_effect.c   effect()
+ *   x86_format.c   format()
+ */
+#define X86_MAX_LEN 15
+
+/* Values nearer to zero than this are plain numbers: no address space maps its first page. */
+#define X86_SMALL 0x1000
+
+/* The Zydis decoder for this table's mode. */
+const ZydisDecoder *x86_decoder(const struct arch *a);
+
+/* A virtual address cut to the machine's width. */
+static inline uint64_t x86_va(const struct arch *a, uint64_t va)
+{
+	return a->bits == 32 ? (uint32_t)va : va;
+}
+
+/* Number of the general register that `r` is or is part of, ARCH_REG_NONE for all others. `*ret_width`
+ * (may be null) is in bytes; ah, ch, dh and bh give `*ret_is_high`. */
+uint8_t x86_gpr(ZydisRegister r, uint8_t *ret_width, bool *ret_is_high);
+
+void x86_decode(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, struct arch_insn *ret);
+
+/* The same answer for every input, by way of Zydis alone. */
+void x86_decode_slow(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		     struct arch_insn *ret);
+
+/* True when the bytes are one of the encodings it knows; else `ret` holds nothing. */
+bool x86_decode_fast(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		     struct arch_insn *ret);
+
+void x86_effect(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		struct arch_effect *ret);
+
+size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, arch_name_fn *name,
+		  void *name_ctx, struct arch_text *ret);
+
+#endif
