@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * include/scry.h against arithmetic in 128 bits, which cannot overflow here: all pairs at 8 bits, boundary
+ * and random values at the other widths; and that it compiles alone, without a warning, with every compiler
+ * at hand at -O0 and -O2.
+ */
+#include "../../include/scry.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+typedef __int128 wide;
+
+static uint64_t rng(void)
+{
+	static uint64_t s = 0x9e3779b97f4a7c15;
+	s ^= s << 13;
+	s ^= s >> 7;
+	s ^= s << 17;
+	return s;
+}
+
+/* Values near the places where carries and signs change, else random. */
+static uint64_t pick(unsigned bits)
+{
+	uint64_t r = rng();
+	uint64_t edge = (uint64_t)1 << (r % bits);
+	switch (r >> 32 & 7) {
+	case 0:
+		return edge;
+	case 1:
+		return edge - 1;
+	case 2:
+		return 0 - edge;
+	case 3:
+		return r >> 60 & 3;
+	default:
+		return rng();
+	}
+}
+
+#define CHECK_WIDTH(bits)                                                                                      \
+	static void check##bits(uint64_t x, uint64_t y, uint64_t n)                                            \
+	{                                                                                                      \
+		uint##bits##_t a = (uint##bits##_t)x, b = (uint##bits##_t)y;                                   \
+		wide sa = (int##bits##_t)a, sb = (int##bits##_t)b;                                             \
+		wide top = (wide)1 << bits, smin = -((wide)1 << (bits - 1)), smax = -smin - 1;                 \
+		for (uint8_t c = 0; c < 2; c++) {                                                              \
+			wide sum = sa + sb + c, dif = sa - sb - c;                                             \
+			assert_int_equal(scry_carry##bits(a, b, c), (wide)a + b + c >= top);                   \
+			assert_int_equal(scry_borrow##bits(a, b, c), (wide)a - b - c < 0);                     \
+			assert_int_equal(scry_ovf_add##bits(a, b, c), sum < smin || sum > smax);               \
+			assert_int_equal(scry_ovf_sub##bits(a, b, c), dif < smin || dif > smax);               \
+		}                                                                                              \
+		assert_true(scry_shl##bits(a, n) == (n < bits ? (uint##bits##_t)((wide)a << n) : 0));          \
+		assert_true(scry_lshr##bits(a, n) == (n < bits ? (uint##bits##_t)((wide)a >> n) : 0));         \
+		assert_true(scry_ashr##bits(a, n) == (uint##bits##_t)(sa >> (n < bits ? n : bits)));           \
+		wide twice = (wide)a << (n % bits);                                                            \
+		assert_true(scry_rotl##bits(a, n) == (uint##bits##_t)(twice | twice >> bits));                 \
+		assert_true(scry_rotr##bits(scry_rotl##bits(a, n), n) == a);                                   \
+		if (b) {                                                                                       \
+			assert_true(scry_udiv##bits(a, b) == (uint##bits##_t)((wide)a / b));                   \
+			assert_true(scry_urem##bits(a, b) == (uint##bits##_t)((wide)a % b));                   \
+		}                                                                                              \
+		if (b && !(sa == smin && sb == -1)) {                                                          \
+			assert_true(scry_sdiv##bits(a, b) == (uint##bits##_t)(sa / sb));                       \
+			assert_true(scry_srem##bits(a, b) == (uint##bits##_t)(sa % sb));                       \
+		}                                                                                              \
+		unsigned ones = 0, lead = bits, trail = bits;                                                  \
+		for (unsigned i = 0; i < bits; i++) {                                                          \
+			if (!((wide)a >> i & 1))                                                               \
+				continue;                                                                      \
+			ones++;                                                                                \
+			lead = bits - 1 - i;                                                                   \
+			trail = trail == bits ? i : trail;                                                     \
+		}                                                                                              \
+		assert_int_equal(scry_popcnt##bits(a), ones);                                                  \
+		assert_int_equal(scry_clz##bits(a), lead);                                                     \
+		assert_int_equal(scry_ctz##bits(a), trail);                                                    \
+		uint8_t cell[16] = {0};                                                                        \
+		scry_store##bits((uintptr_t)cell + 1, a);                                                      \
+		assert_true(scry_load##bits((uintptr_t)cell + 1) == a && !cell[0] && !cell[1 + bits / 8]);     \
+	}
+
+CHECK_WIDTH(8)
+CHECK_WIDTH(16)
+CHECK_WIDTH(32)
+
+/* At 64 bits sa >> 64 and a << 63 still fit 128 bits with the sign; the rotation is done in unsigned. */
+static void check64(uint64_t a, uint64_t b, uint64_t n)
+{
+	wide sa = (int64_t)a, sb = (int64_t)b;
+	for (uint8_t c = 0; c < 2; c++) {
+		wide sum = sa + sb + c, dif = sa - sb - c;
+		assert_int_equal(scry_carry64(a, b, c), ((unsigned __int128)a + b + c) >> 64);
+		assert_int_equal(scry_borrow64(a, b, c), (wide)a - (wide)b - c < 0);
+		assert_int_equal(scry_ovf_add64(a, b, c), sum != (int64_t)sum);
+		assert_int_equal(scry_ovf_sub64(a, b, c), dif != (int64_t)dif);
+	}
+	assert_true(scry_shl64(a, n) == (n < 64 ? (uint64_t)((unsigned __int128)a << n) : 0));
+	assert_true(scry_lshr64(a, n) == (n < 64 ? a >> n : 0));
+	assert_true(scry_ashr64(a, n) == (uint64_t)(sa >> (n < 64 ? n : 64)));
+	unsigned __int128 twice = (unsigned __int128)a << (n % 64);
+	assert_true(scry_rotl64(a, n) == (uint64_t)(twice | twice >> 64));
+	assert_true(scry_rotr64(scry_rotl64(a, n), n) == a);
+	assert_true(scry_umulh64(a, b) == (uint64_t)((unsigned __int128)a * b >> 64));
+	assert_true(scry_smulh64(a, b) == (uint64_t)(sa * sb >> 64));
+	assert_true(scry_umulh32((uint32_t)a, (uint32_t)b) == (uint32_t)((uint64_t)(uint32_t)a * (uint32_t)b >> 32));
+	assert_true(scry_smulh32((uint32_t)a, (uint32_t)b) == (uint32_t)((wide)(int32_t)a * (int32_t)b >> 32));
+	if (b && !(a == (uint64_t)1 << 63 && b == UINT64_MAX)) {
+		assert_true(scry_udiv64(a, b) == a / b && scry_urem64(a, b) == a % b);
+		assert_true(scry_sdiv64(a, b) == (uint64_t)(sa / sb));
+		assert_true(scry_srem64(a, b) == (uint64_t)(sa % sb));
+	}
+}
+
+static void test_all_pairs_of_bytes(void **state)
+{
+	for (uint64_t a = 0; a < 256; a++) {
+		for (uint64_t b = 0; b < 256; b++)
+			check8(a, b, b);
+		unsigned ones = 0;
+		for (unsigned i = 0; i < 8; i++)
+			ones += a >> i & 1;
+		assert_int_equal(scry_parity(a | 0x5500), ones % 2 == 0);
+	}
+}
+
+static void test_wider(void **state)
+{
+	for (int i = 0; i < 100000; i++) {
+		check16(pick(16), pick(16), rng() % 40);
+		check32(pick(32), pick(32), rng() % 80);
+		check64(pick(64), pick(64), rng() % 160);
+	}
+	check64(1, 1, UINT64_MAX);
+}
+
+static bool traps(uint64_t (*fn)(void))
+{
+	pid_t pid = fork();
+	if (!pid) {
+		int sigs[] = {SIGILL, SIGTRAP, SIGABRT};
+		for (unsigned i = 0; i < 3; i++)
+			sigaction(sigs[i], &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+		_exit((int)fn() & 0);
+	}
+	int status;
+	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
+}
+
+static volatile uint64_t zero;
+
+static uint64_t div_by_zero(void)
+{
+	return scry_udiv32(5, (uint32_t)zero);
+}
+
+static uint64_t div_overflow(void)
+{
+	return scry_sdiv64((uint64_t)1 << 63, zero - 1);
+}
+
+static uint64_t div_fine(void)
+{
+	return scry_sdiv8(0x80, (uint8_t)(zero + 1));
+}
+
+static void test_division_traps_where_the_machine_does(void **state)
+{
+	assert_true(traps(div_by_zero));
+	assert_true(traps(div_overflow));
+	assert_false(traps(div_fine));
+}
+
+static void test_sse_rules(void **state)
+{
+	assert_true(scry_minsd(NAN, 3.0) == 3.0 && isnan(scry_minsd(3.0, NAN)));
+	assert_true(signbit(scry_maxsd(0.0, -0.0)) && !signbit(scry_minsd(-0.0, 0.0)));
+	assert_true(scry_minss(1.0f, 2.0f) == 1.0f && scry_maxss(1.0f, 2.0f) == 2.0f);
+	assert_int_equal(scry_cvtt32(-2147483648.9), 0x80000000u);
+	assert_int_equal(scry_cvtt32(2147483648.0), 0x80000000u);
+	assert_int_equal(scry_cvtt32(NAN), 0x80000000u);
+	assert_int_equal(scry_cvtt32(-1.9), 0xffffffffu);
+	assert_true(scry_cvtt64(0x1p63) == (uint64_t)1 << 63 && scry_cvtt64(-5.5) == (uint64_t)-5);
+}
+
+static void test_compiles_everywhere(void **state)
+{
+	static const char *const compilers[] = {"gcc", "clang"};
+	unsigned tried = 0;
+	for (unsigned i = 0; i < 4; i++) {
+		char cmd[512];
+		snprintf(cmd, sizeof(cmd), "command -v %s >/dev/null || exit 9; echo '#include \"%s/scry.h\"' | %s -std=gnu11 "
+			 "-Wall -Wextra -Werror -O%d -c -x c -o /dev/null -", compilers[i / 2], SCRY_INCLUDE, compilers[i / 2],
+			 i % 2 ? 2 : 0);
+		pid_t pid = fork();
+		if (!pid)
+			execl("/bin/sh", "sh", "-c", cmd, (char *)NULL);
+		int status = -1;
+		waitpid(pid, &status, 0);
+		if (WEXITSTATUS(status) == 9)
+			continue;
+		assert_int_equal(status, 0);
+		tried++;
+	}
+	assert_true(tried > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_pairs_of_bytes),
+		cmocka_unit_test(test_wider),
+		cmocka_unit_test(test_division_traps_where_the_machine_does),
+		cmocka_unit_test(test_sse_rules),
+		cmocka_unit_test(test_compiles_everywhere),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
