@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/term/caps.h"
+
+#include "base/cleanup.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const depth_names[] = {"mono", "16", "256", "true"};
+
+const char *term_depth_name(enum term_depth d)
+{
+	return depth_names[d];
+}
+
+static bool has(const char *s, const char *part)
+{
+	return s && strcasestr(s, part);
+}
+
+static bool is_set(const char *s)
+{
+	return s && *s;
+}
+
+void term_caps_env(struct term_caps *c, const char *(*get)(const char *name))
+{
+	memset(c, 0, sizeof(*c));
+	const char *term = get("TERM");
+	const char *colorterm = get("COLORTERM");
+	const char *fixed = get("SCRY_COLOR");
+	const char *locale = is_set(get("LC_ALL")) ? get("LC_ALL") : is_set(get("LC_CTYPE")) ? get("LC_CTYPE") : get("LANG");
+	c->is_utf8 = has(locale, "utf-8") || has(locale, "utf8");
+	c->is_dumb = !is_set(term) || strcmp(term, "dumb") == 0;
+	c->is_console = term && strcmp(term, "linux") == 0;
+	if (has(colorterm, "truecolor") || has(colorterm, "24bit") || has(term, "direct"))
+		c->depth = TERM_TRUE;
+	else if (has(term, "256color") || has(term, "kitty") || has(term, "alacritty") || has(term, "foot"))
+		c->depth = TERM_256;
+	else if (term && (strncmp(term, "vt", 2) == 0 || has(term, "mono")))
+		c->depth = TERM_MONO;
+	else
+		c->depth = TERM_16;
+	if (is_set(get("NO_COLOR"))) {
+		c->depth = TERM_MONO;
+		c->is_depth_fixed = true;
+	}
+	for (unsigned i = 0; fixed && i < ARRAY_LEN(depth_names); i++) {
+		if (strcmp(fixed, depth_names[i]) == 0) {
+			c->depth = (enum term_depth)i;
+			c->is_depth_fixed = true;
+		}
+	}
+}
+
+const char *term_caps_queries(const struct term_caps *c)
+{
+	if (c->is_console)
+		return "\x1b[c";
+	return "\x1b[>0q"                                      /* what it is */
+	       "\x1bP+q524742\x1b\\"                           /* terminfo's RGB */
+	       "\x1b[48;2;1;2;3m\x1bP$qm\x1b\\\x1b[m"          /* does a 24-bit colour read back? */
+	       "\x1b[?2026$p\x1b[?69$p"                        /* synchronised update; left and right margins */
+	       "\x1b]11;?\x1b\\"                               /* the ground's colour */
+	       "\x1b[?u"                                       /* keys as codes */
+	       "\x1b[c";
+}
+
+static bool starts(const char *s, size_t len, const char *prefix)
+{
+	size_t n = strlen(prefix);
+	return len >= n && strncmp(s, prefix, n) == 0;
+}
+
+static bool contains(const char *s, size_t len, const char *part)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (starts(s + i, len - i, part))
+			return true;
+	}
+	return false;
+}
+
+static bool set_true_colour(struct term_caps *c)
+{
+	if (c->is_depth_fixed || c->depth == TERM_TRUE)
+		return false;
+	c->depth = TERM_TRUE;
+	return true;
+}
+
+static bool reply_csi(struct term_caps *c, const char *s, size_t len)
+{
+	if (len < 2 || s[0] != '?')
+		return false;
+	if (s[len - 1] == 'c') {
+		c->is_answered = true;
+		return false;
+	}
+	if (s[len - 1] == 'u' && !c->has_key_codes) {
+		c->has_key_codes = true;
+		return true;
+	}
+	/* DECRPM: 1 set, 2 reset, 3 always set; 0 not known, 4 always reset. */
+	bool is_known = contains(s, len, ";1$y") || contains(s, len, ";2$y") || contains(s, len, ";3$y");
+	if (is_known && starts(s, len, "?2026;") && !c->has_sync) {
+		c->has_sync = true;
+		return true;
+	}
+	if (is_known && starts(s, len, "?69;") && !c->has_margins) {
+		c->has_margins = true;
+		return true;
+	}
+	return false;
+}
+
+/* OSC 11: "11;rgb:RRRR/GGGG/BBBB", one to four digits each. */
+static bool reply_ground(struct term_caps *c, const char *s, size_t len)
+{
+	static const char prefix[] = "11;rgb:";
+	static const unsigned weight[3] = {30, 59, 11};
+	if (!starts(s, len, prefix))
+		return false;
+	unsigned luma = 0;
+	size_t i = sizeof(prefix) - 1;
+	for (unsigned part = 0; part < 3; part++) {
+		unsigned value = 0;
+		unsigned digits = 0;
+		for (; i < len && isxdigit((unsigned char)s[i]) && digits < 4; i++, digits++)
+			value = value * 16 + (unsigned)(isdigit((unsigned char)s[i]) ? s[i] - '0' : (s[i] | 32) - 'a' + 10);
+		if (!digits || (part < 2 && (i >= len || s[i++] != '/')))
+			return false;
+		luma += value * 100 / ((1u << (4 * digits)) - 1) * weight[part];
+	}
+	bool is_light = luma > 5000;
+	bool changed = is_light != c->is_light;
+	c->is_light = is_light;
+	return changed;
+}
+
+static bool reply_dcs(struct term_caps *c, const char *s, size_t len)
+{
+	if (starts(s, len, "1+r524742"))
+		return set_true_colour(c);
+	if (starts(s, len, "1$r"))
+		return (contains(s, len, "48:2:1:2:3") || contains(s, len, "48;2;1;2;3") || contains(s, len, "48:2::1:2:3")) &&
+		       set_true_colour(c);
+	if (!starts(s, len, ">|"))
+		return false;
+	size_t n = MIN(len - 2, sizeof(c->name) - 1);
+	for (size_t i = 0; i < n; i++)
+		c->name[i] = s[i + 2] >= 0x20 && s[i + 2] < 0x7f ? s[i + 2] : '?';
+	c->name[n] = '\0';
+	/* tmux answers no colour question but keeps 24-bit colours, and reduces them for a terminal that cannot. */
+	return starts(c->name, n, "tmux") && set_true_colour(c);
+}
+
+bool term_caps_reply(struct term_caps *c, const struct term_ev *ev)
+{
+	if (ev->intro == '[')
+		return reply_csi(c, ev->text, ev->text_len);
+	if (ev->intro == ']')
+		return reply_ground(c, ev->text, ev->text_len);
+	return ev->intro == 'P' && reply_dcs(c, ev->text, ev->text_len);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TUI_TERM_CAPS_H
+#define TUI_TERM_CAPS_H
+
+#include "tui/term/input.h"
+#include "tui/term/theme.h"
+
+#include <stdbool.h>
+
+/*
+ * What the terminal can do. The environment gives a first answer for the first frame; the terminal's own replies to
+ * TERM_QUERIES correct it whenever they come. Nothing waits for them.
+ */
+struct term_caps {
+	enum term_depth depth;
+	bool is_depth_fixed; /* NO_COLOR or SCRY_COLOR said so */
+	bool is_dumb;        /* cannot show a full screen */
+	bool is_console;     /* the Linux console: no alternate screen, few queries */
+	bool is_utf8;        /* the locale's character set */
+	bool is_light;       /* the terminal's ground is light */
+	bool has_sync, has_margins, has_key_codes /* kitty's keyboard protocol */;
+	bool is_asked, is_answered; /* queries sent; device attributes, the last of them, arrived */
+	char name[64];       /* what it calls itself, or "" */
+};
+
+/* Reads TERM, COLORTERM, NO_COLOR, SCRY_COLOR, LC_ALL, LC_CTYPE and LANG through `get` (as getenv). */
+void term_caps_env(struct term_caps *c, const char *(*get)(const char *name));
+
+/* All questions at once, device attributes last. */
+const char *term_caps_queries(const struct term_caps *c);
+
+/* Takes a reply; true when a capability changed. Unknown ones are ignored. */
+bool term_caps_reply(struct term_caps *c, const struct term_ev *ev);
+
+const char *term_depth_name(enum term_depth d);
+
+#endif

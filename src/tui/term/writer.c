@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/term/writer.h"
+
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Terminals disagree about the width of some characters. After anything but plain ASCII, Latin-1 and box drawing the
+ * writer takes the cursor's place as unknown and says where the next character goes, so that a disagreement stays in
+ * its cell. Autowrap is off while we draw (tty.c), so the last column needs no care beyond the same rule.
+ */
+#define CELL_UNKNOWN UINT32_MAX
+#define GAP_MAX 4 /* unchanged cells that are cheaper to write again than to jump over */
+
+void term_writer_fini(struct term_writer *w)
+{
+	cells_fini(&w->front);
+}
+
+static void set_unknown(struct cells_cell *c)
+{
+	*c = (struct cells_cell){.cp = CELL_UNKNOWN, .width = 1};
+}
+
+void term_writer_forget(struct term_writer *w)
+{
+	for (int i = 0; i < w->front.w * w->front.h; i++)
+		set_unknown(&w->front.cell[i]);
+	w->cur_x = w->cur_y = -1;
+	w->pen_known = false;
+	w->cur_shown = true; /* so that hiding it is written */
+}
+
+static bool same_cell(const struct cells_cell *a, const struct cells_cell *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static void move_to(struct term_writer *w, int x, int y, struct buf *out)
+{
+	if (w->cur_x == x && w->cur_y == y)
+		return;
+	if (w->cur_y == y && w->cur_x >= 0 && x > w->cur_x) {
+		if (x - w->cur_x == 1)
+			buf_add_str(out, "\x1b[C");
+		else
+			buf_printf(out, "\x1b[%dC", x - w->cur_x);
+	} else if (x == 0 && w->cur_y >= 0 && y == w->cur_y + 1) {
+		buf_add_str(out, "\r\n");
+	} else if (x == 0) {
+		buf_printf(out, "\x1b[%dH", y + 1);
+	} else {
+		buf_printf(out, "\x1b[%d;%dH", y + 1, x + 1);
+	}
+	w->cur_x = x;
+	w->cur_y = y;
+}
+
+static uint32_t resolve(const struct term_writer *w, uint8_t role)
+{
+	role = role < TERM_ROLE_MAX ? role : 0;
+	if (!role || w->depth == TERM_MONO)
+		return UINT32_MAX;
+	if (w->depth == TERM_16)
+		return w->palette.c16[role] == TERM_COLOUR_DEFAULT ? UINT32_MAX : w->palette.c16[role];
+	return w->depth == TERM_256 ? w->palette.c256[role] : w->palette.rgb[role];
+}
+
+static void add_colour(const struct term_writer *w, uint32_t colour, bool is_bg, struct buf *out)
+{
+	unsigned base = is_bg ? 40 : 30;
+	if (colour == UINT32_MAX)
+		buf_printf(out, "%u;", base + 9);
+	else if (w->depth == TERM_16)
+		buf_printf(out, "%u;", colour < 8 ? base + colour : base + 60 + colour - 8);
+	else if (w->depth == TERM_256)
+		buf_printf(out, "%u;5;%u;", base + 8, colour);
+	else
+		buf_printf(out, "%u;2;%u;%u;%u;", base + 8, colour >> 16, colour >> 8 & 0xff, colour & 0xff);
+}
+
+static uint8_t cell_attr(const struct term_writer *w, const struct cells_cell *c)
+{
+	uint8_t attr = c->st.attr;
+	if (w->depth == TERM_MONO) {
+		attr |= w->palette.mono_attr[c->st.fg < TERM_ROLE_MAX ? c->st.fg : 0];
+		attr |= w->palette.mono_attr[c->st.bg < TERM_ROLE_MAX ? c->st.bg : 0];
+	}
+	return attr;
+}
+
+/* Selects the cell's look with the fewest parameters. */
+static void set_pen(struct term_writer *w, const struct cells_cell *c, struct buf *out)
+{
+	static const char on[] = {'1', '3', '4', '7'};
+	uint32_t fg = resolve(w, c->st.fg);
+	uint32_t bg = resolve(w, c->st.bg);
+	uint8_t attr = cell_attr(w, c);
+	if (w->pen_known && fg == w->pen_fg && bg == w->pen_bg && attr == w->pen_attr)
+		return;
+	buf_add_str(out, "\x1b[");
+	if (!w->pen_known || (w->pen_attr & ~attr)) {
+		buf_add_str(out, "0;");
+		w->pen_fg = w->pen_bg = UINT32_MAX;
+		w->pen_attr = 0;
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(on); i++) {
+		if (attr & ~w->pen_attr & 1u << i)
+			buf_printf(out, "%c;", on[i]);
+	}
+	if (fg != w->pen_fg)
+		add_colour(w, fg, false, out);
+	if (bg != w->pen_bg)
+		add_colour(w, bg, true, out);
+	if (out->len && !out->failed)
+		out->data[out->len - 1] = 'm';
+	w->pen_known = true;
+	w->pen_fg = fg;
+	w->pen_bg = bg;
+	w->pen_attr = attr;
+}
+
+static bool is_sure(uint32_t cp)
+{
+	return (cp >= 0x20 && cp < 0x7f) || (cp >= 0xa1 && cp <= 0xff && cp != 0xad) || (cp >= 0x2500 && cp <= 0x259f);
+}
+
+static void add_cp(const struct term_writer *w, const struct cells *next, uint32_t cp, struct buf *out)
+{
+	char text[4];
+	if (cp >= 0x20 && cp < 0x7f)
+		buf_add_ch(out, (char)cp);
+	else if (next->is_ascii || cp < 0xa0)
+		buf_add_ch(out, '?');
+	else
+		buf_add(out, text, utf8_put(cp, text));
+}
+
+static void put_cell(struct term_writer *w, const struct cells *next, int x, int y, struct buf *out)
+{
+	const struct cells_cell *c = &next->cell[y * next->w + x];
+	set_pen(w, c, out);
+	add_cp(w, next, c->cp, out);
+	bool sure = is_sure(c->cp);
+	for (int i = 0; i < CELLS_MARK_CNT && c->mark[i] && !next->is_ascii; i++) {
+		add_cp(w, next, c->mark[i], out);
+		sure = false;
+	}
+	w->cur_x = sure && x + 1 < next->w ? x + 1 : -1;
+	w->front.cell[y * next->w + x] = *c;
+	if (c->width == 2 && x + 1 < next->w)
+		w->front.cell[y * next->w + x + 1] = c[1];
+}
+
+/* Writes again the unchanged cells from the cursor to x when that is shorter than a jump. */
+static void fill_gap(struct term_writer *w, const struct cells *next, int x, int y, struct buf *out)
+{
+	if (w->cur_y != y || w->cur_x < 0 || x <= w->cur_x || x - w->cur_x > GAP_MAX || !w->pen_known)
+		return;
+	for (int i = w->cur_x; i < x; i++) {
+		const struct cells_cell *c = &next->cell[y * next->w + i];
+		if (c->cp < 0x20 || c->cp > 0x7e || c->mark[0] || resolve(w, c->st.fg) != w->pen_fg ||
+		    resolve(w, c->st.bg) != w->pen_bg || cell_attr(w, c) != w->pen_attr)
+			return;
+	}
+	while (w->cur_x < x)
+		put_cell(w, next, w->cur_x, y, out);
+}
+
+static void diff_row(struct term_writer *w, const struct cells *next, int y, struct buf *out)
+{
+	for (int x = 0; x < next->w; x++) {
+		const struct cells_cell *c = &next->cell[y * next->w + x];
+		if (same_cell(c, &w->front.cell[y * next->w + x]))
+			continue;
+		if (c->width == 0) { /* written with its left half */
+			w->front.cell[y * next->w + x] = *c;
+			continue;
+		}
+		fill_gap(w, next, x, y, out);
+		move_to(w, x, y, out);
+		put_cell(w, next, x, y, out);
+	}
+}
+
+static uint64_t hash_cells(const struct cells_cell *c, int n)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+	for (int i = 0; i < n; i++) {
+		uint64_t v = c[i].cp | (uint64_t)c[i].st.fg << 32 | (uint64_t)c[i].st.bg << 40 | (uint64_t)c[i].st.attr << 48 |
+			     (uint64_t)c[i].width << 56;
+		h = (h ^ v ^ (uint64_t)c[i].mark[0] << 17) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 29;
+	}
+	return h;
+}
+
+/* The shift (rows moved up, negative: down) after which most rows of the hint are already right; 0: none is. */
+static int find_shift(const struct term_writer *w, const struct cells *next, struct cells_rect r)
+{
+	uint64_t *old_hash = calloc((size_t)r.h * 2, sizeof(*old_hash));
+	if (!old_hash)
+		return 0;
+	uint64_t *new_hash = old_hash + r.h;
+	for (int i = 0; i < r.h; i++) {
+		size_t at = (size_t)(r.y + i) * (size_t)next->w + (size_t)r.x;
+		old_hash[i] = hash_cells(w->front.cell + at, r.w);
+		new_hash[i] = hash_cells(next->cell + at, r.w);
+	}
+	int best = 0;
+	int best_cnt = 0;
+	for (int d = 1 - r.h; d < r.h; d++) {
+		int cnt = 0;
+		for (int i = MAX(0, -d); i < MIN(r.h, r.h - d); i++)
+			cnt += old_hash[i + d] == new_hash[i];
+		/* Of equals the smaller move: it uncovers fewer rows. */
+		if (cnt > best_cnt || (cnt == best_cnt && abs(d) < abs(best))) {
+			best = d;
+			best_cnt = cnt;
+		}
+	}
+	free(old_hash);
+	return best;
+}
+
+/* Cells of `next` that differ from the front when its rows [y, y + h) of columns [x, x + w) moved up by d. */
+static int count_diff(const struct term_writer *w, const struct cells *next, struct cells_rect r, int d)
+{
+	int cnt = 0;
+	for (int y = r.y; y < r.y + r.h; y++) {
+		int from = y + d;
+		bool is_inside = from >= r.y && from < r.y + r.h;
+		for (int x = r.x; x < r.x + r.w; x++) {
+			const struct cells_cell *c = &next->cell[y * next->w + x];
+			cnt += !is_inside || !same_cell(c, &w->front.cell[from * next->w + x]);
+		}
+	}
+	return cnt;
+}
+
+static void shift_front(struct term_writer *w, struct cells_rect r, int d)
+{
+	int step = d > 0 ? 1 : -1;
+	int y = d > 0 ? r.y : r.y + r.h - 1;
+	for (int i = 0; i < r.h; i++, y += step) {
+		struct cells_cell *to = &w->front.cell[y * w->front.w + r.x];
+		int from = y + d;
+		if (from >= r.y && from < r.y + r.h) {
+			memcpy(to, &w->front.cell[from * w->front.w + r.x], (size_t)r.w * sizeof(*to));
+			continue;
+		}
+		for (int x = 0; x < r.w; x++)
+			set_unknown(&to[x]);
+	}
+}
+
+/* Whether a wide character of the front lies across column x. */
+static bool is_edge_split(const struct term_writer *w, struct cells_rect r, int x)
+{
+	for (int y = r.y; y < r.y + r.h && x > 0 && x < w->front.w; y++) {
+		if (w->front.cell[y * w->front.w + x].width == 0)
+			return true;
+	}
+	return false;
+}
+
+static void try_scroll(struct term_writer *w, const struct cells *next, struct buf *out)
+{
+	struct cells_rect r = w->scroll_hint;
+	if (w->no_scroll || r.w < 1 || r.h < 3 || r.x < 0 || r.y < 0 || r.x + r.w > next->w || r.y + r.h > next->h)
+		return;
+	int d = find_shift(w, next, r);
+	if (!d)
+		return;
+	struct cells_rect full = {0, r.y, next->w, r.h};
+	bool use_margins = w->has_margins && r.w < next->w && !is_edge_split(w, r, r.x) && !is_edge_split(w, r, r.x + r.w);
+	struct cells_rect moved = use_margins ? r : full;
+	if (count_diff(w, next, moved, d) + 24 >= count_diff(w, next, moved, 0))
+		return;
+	if (use_margins)
+		buf_printf(out, "\x1b[?69h\x1b[%d;%ds", r.x + 1, r.x + r.w);
+	/* The uncovered rows take the current ground on most terminals; they are written in full anyway. */
+	buf_printf(out, "\x1b[%d;%dr\x1b[%d%c\x1b[r", r.y + 1, r.y + r.h, abs(d), d > 0 ? 'S' : 'T');
+	if (use_margins)
+		buf_add_str(out, "\x1b[?69l");
+	w->cur_x = w->cur_y = -1;
+	shift_front(w, moved, d);
+}
+
+static bool match_size(struct term_writer *w, const struct cells *next)
+{
+	if (w->front.cell && w->front.w == next->w && w->front.h == next->h)
+		return true;
+	if (!cells_resize(&w->front, next->w, next->h))
+		return false;
+	term_writer_forget(w);
+	return true;
+}
+
+bool term_writer_frame(struct term_writer *w, const struct cells *next, int cur_x, int cur_y, struct buf *out)
+{
+	if (!match_size(w, next))
+		return false;
+	size_t start = out->len;
+	size_t cells_at;
+	if (w->has_sync)
+		buf_add_str(out, "\x1b[?2026h");
+	if (w->cur_shown)
+		buf_add_str(out, "\x1b[?25l");
+	cells_at = out->len;
+	try_scroll(w, next, out);
+	for (int y = 0; y < next->h; y++) {
+		if (memcmp(&w->front.cell[y * next->w], &next->cell[y * next->w], (size_t)next->w * sizeof(struct cells_cell)))
+			diff_row(w, next, y, out);
+	}
+	bool is_changed = out->len != cells_at;
+	bool is_shown = cur_x >= 0 && cur_x < next->w && cur_y >= 0 && cur_y < next->h;
+	if (!is_changed) {
+		out->len = start;
+		if (!is_shown && w->cur_shown)
+			buf_add_str(out, "\x1b[?25l");
+	}
+	if (is_shown)
+		move_to(w, cur_x, cur_y, out);
+	if (is_shown && (is_changed || !w->cur_shown))
+		buf_add_str(out, "\x1b[?25h");
+	if (is_changed && w->has_sync)
+		buf_add_str(out, "\x1b[?2026l");
+	w->cur_shown = is_shown;
+	if (out->failed)
+		term_writer_forget(w);
+	return !out->failed;
+}
