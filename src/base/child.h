@@ -27,8 +27,11 @@ struct child_opts {
 	void *ctx;
 };
 
-/* Appends what the child wrote to `ret`. Errors: env (prepare failed), timeout, budget, and bad_input
- * "the child died of SIGSEGV while WHAT" when it was killed. Thread-safe; blocks until it ended. */
+/* Appends what the child wrote to `ret`, also when an error follows: records that came before it are
+ * still good. Errors: env (prepare failed, or the kernel cannot lock), timeout, budget, and bad_input
+ * "the child died of SIGSEGV while WHAT" when it was killed, "the child was stopped at the system call
+ * openat while WHAT", or "WHAT failed (N)" when run() did. Thread-safe; blocks until it ended.
+ * In the child descriptors 0 to 2 are /dev/null and memory shared with other processes is gone. */
 _must_use_ struct err *child_run(const struct child_opts *opts, struct buf *ret);
 
 /* Whole-buffer write for `run` functions; false when the pipe broke. Async-signal-safe. */

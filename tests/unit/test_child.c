@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/child.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+static struct child_opts opts_of(int (*run)(void *, int), void *ctx)
+{
+	return (struct child_opts){.what = "testing", .max_out_len = MIB, .max_mem_len = 64 * MIB,
+				   .cpu_s = 1, .wall_ms = 10000, .run = run, .ctx = ctx};
+}
+
+/* Runs a child that must end with an error of `kind` whose text holds `part`. */
+static void expect_err(struct child_opts opts, enum err_kind kind, const char *part)
+{
+	_cleanup_buf_ struct buf b = {0};
+	struct err *e = child_run(&opts, &b);
+	assert_non_null(e);
+	if (e->kind != kind || !strstr(e->text, part))
+		fail_msg("kind %s, text: %s", err_kind_name(e->kind), e->text);
+	assert_true(b.len <= opts.max_out_len);
+	err_free(e);
+	/* No child is left behind. */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static int run_echo(void *ctx, int fd)
+{
+	const char *text = ctx;
+	char *copy = malloc(3 * MIB);
+	if (!copy)
+		return 1;
+	memset(copy, 'x', 3 * MIB);
+	bool ok = child_write(fd, text, strlen(text)) && child_write(fd, copy, 1000);
+	free(copy);
+	return ok ? 0 : 2;
+}
+
+static void test_answer_comes_back(void **state)
+{
+	char text[] = "hello";
+	struct child_opts opts = opts_of(run_echo, text);
+	_cleanup_buf_ struct buf b = {0};
+	buf_add_str(&b, "> ");
+	assert_null(child_run(&opts, &b));
+	assert_int_equal(b.len, 2 + 5 + 1000);
+	assert_memory_equal(b.data, "> hellox", 8);
+	opts.max_out_len = 1005;
+	b.len = 0;
+	assert_null(child_run(&opts, &b));
+	opts.max_out_len = 1004;
+	expect_err(opts, ERR_BUDGET, "more than 1004 bytes");
+}
+
+static int run_fails(void *ctx, int fd)
+{
+	child_write(fd, "part", 4);
+	return 7;
+}
+
+static void test_failure_keeps_what_came(void **state)
+{
+	struct child_opts opts = opts_of(run_fails, NULL);
+	_cleanup_buf_ struct buf b = {0};
+	struct err *e = child_run(&opts, &b);
+	assert_int_equal(e->kind, ERR_BAD_INPUT);
+	assert_string_equal(e->text, "testing failed (7)");
+	assert_int_equal(b.len, 4);
+	err_free(e);
+}
+
+static struct err *prepare_refuses(void *ctx)
+{
+	return err_fix(err_new(ERR_ENV, "libnothing.so\n cannot be loaded"), "install libnothing");
+}
+
+static void test_prepare_error_arrives(void **state)
+{
+	struct child_opts opts = opts_of(run_fails, NULL);
+	opts.prepare = prepare_refuses;
+	_cleanup_buf_ struct buf b = {0};
+	struct err *e = child_run(&opts, &b);
+	assert_int_equal(e->kind, ERR_ENV);
+	assert_string_equal(e->text, "libnothing.so? cannot be loaded");
+	assert_string_equal(e->fix, "install libnothing");
+	assert_int_equal(b.len, 0);
+	err_free(e);
+}
+
+static int run_open(void *ctx, int fd)
+{
+	int made = open(ctx, O_CREAT | O_RDWR, 0600);
+	return made < 0 ? 3 : 0;
+}
+
+static int run_connect(void *ctx, int fd)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = *(uint16_t *)ctx,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int s = socket(AF_INET, SOCK_STREAM, 0);
+	return connect(s, (struct sockaddr *)&to, sizeof(to)) ? 3 : 0;
+}
+
+static int run_fork(void *ctx, int fd)
+{
+	return syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) < 0 ? 3 : 0;
+}
+
+static int run_kill(void *ctx, int fd)
+{
+	return kill(getppid(), SIGTERM);
+}
+
+static int run_kill_thread(void *ctx, int fd)
+{
+	pid_t *parent = ctx;
+	return (int)syscall(SYS_tgkill, *parent, *parent, SIGTERM);
+}
+
+static int run_write_other(void *ctx, int fd)
+{
+	/* The descriptor is open in the parent; here it must be closed. */
+	return write(*(int *)ctx, "x", 1) == 1 ? 0 : 9;
+}
+
+static int run_exec_memory(void *ctx, int fd)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p == MAP_FAILED ? 3 : 0;
+}
+
+static void test_reaching_out_is_stopped(void **state)
+{
+	char path[] = "/tmp/scry-child-XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	unlink(path);
+	expect_err(opts_of(run_open, path), ERR_BAD_INPUT, "stopped at the system call openat while testing");
+	assert_int_equal(access(path, F_OK), -1);
+
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t at_len = sizeof(at);
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	getsockname(listener, (struct sockaddr *)&at, &at_len);
+	fcntl(listener, F_SETFL, O_NONBLOCK);
+	expect_err(opts_of(run_connect, &at.sin_port), ERR_BAD_INPUT, "socket");
+	assert_int_equal(accept(listener, NULL, NULL), -1);
+	close(listener);
+
+	pid_t self = getpid();
+	expect_err(opts_of(run_fork, NULL), ERR_BAD_INPUT, "clone");
+	expect_err(opts_of(run_kill, NULL), ERR_BAD_INPUT, "getppid");
+	expect_err(opts_of(run_kill_thread, &self), ERR_BAD_INPUT, "tgkill");
+	expect_err(opts_of(run_exec_memory, NULL), ERR_BAD_INPUT, "mmap");
+	int high = fcntl(fd, F_DUPFD, 100);
+	expect_err(opts_of(run_write_other, &high), ERR_BAD_INPUT, "failed (9)");
+	close(high);
+	struct stat st;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	close(fd);
+}
+
+static int run_shared(void *ctx, int fd)
+{
+	char *const *pages = ctx;
+	child_write(fd, pages[1], 1); /* only read: still there */
+	*(volatile char *)pages[0] = 'X';
+	return 0;
+}
+
+/* Memory the parent shares with others must not be reachable; a file mapped for reading must. */
+static void test_shared_memory_is_gone(void **state)
+{
+	char path[] = "/tmp/scry-child-XXXXXX";
+	int fd = mkstemp(path), read_fd = open(path, O_RDONLY);
+	assert_true(fd >= 0 && read_fd >= 0);
+	unlink(path);
+	assert_int_equal(write(fd, "abcd", 4), 4);
+	char *pages[2] = {mmap(NULL, 4, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
+			  mmap(NULL, 4, PROT_READ, MAP_SHARED, read_fd, 0)};
+	char *sealed = mmap(NULL, 4, PROT_READ, MAP_SHARED, fd, 0);
+	expect_err(opts_of(run_shared, pages), ERR_BAD_INPUT, "died of SIGSEGV");
+	assert_memory_equal(pages[0], "abcd", 4);
+	pages[0] = sealed;
+	expect_err(opts_of(run_shared, pages), ERR_BAD_INPUT, "died of SIGSEGV");
+	assert_memory_equal(pages[1], "abcd", 4);
+	munmap(sealed, 4);
+	munmap(pages[1], 4);
+	close(fd);
+	close(read_fd);
+}
+
+static int run_loop(void *ctx, int fd)
+{
+	for (volatile unsigned i = 0; i < UINT32_MAX || *(int *)ctx;)
+		i += i < 1000;
+	return 0;
+}
+
+static int run_sleep(void *ctx, int fd)
+{
+	int word = 0;
+	close(fd); /* the parent must not take this for the end */
+	syscall(SYS_futex, &word, 0 /* FUTEX_WAIT */, 0, NULL, NULL, 0);
+	return 0;
+}
+
+static int run_allocate(void *ctx, int fd)
+{
+	for (uint64_t i = 0; i < 1 << 20; i++) {
+		volatile char *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return i < 2048 ? 4 : 5;
+		*p = 1;
+	}
+	return 0;
+}
+
+static int run_write_for_ever(void *ctx, int fd)
+{
+	static const char block[4096];
+	while (child_write(fd, block, sizeof(block)))
+		;
+	return 0;
+}
+
+static int run_crash(void *ctx, int fd)
+{
+	child_write(fd, "before", 6);
+	raise(*(int *)ctx);
+	return 0;
+}
+
+static int run_null(void *ctx, int fd)
+{
+	return *(volatile char *)ctx;
+}
+
+static void test_endless_ones_end(void **state)
+{
+	int forever = 1;
+	expect_err(opts_of(run_loop, &forever), ERR_TIMEOUT, "more than 1 s of processor time");
+	struct child_opts opts = opts_of(run_loop, &forever);
+	opts.wall_ms = 50;
+	expect_err(opts, ERR_TIMEOUT, "more than 50 ms");
+	opts.run = run_sleep;
+	expect_err(opts, ERR_TIMEOUT, "more than 50 ms");
+	expect_err(opts_of(run_allocate, NULL), ERR_BAD_INPUT, "failed (4)");
+	expect_err(opts_of(run_write_for_ever, NULL), ERR_BUDGET, "bytes");
+}
+
+static void test_crashes_are_named(void **state)
+{
+	int sig = SIGABRT;
+	expect_err(opts_of(run_crash, &sig), ERR_BAD_INPUT, "the child died of SIGABRT while testing");
+	sig = SIGKILL;
+	expect_err(opts_of(run_crash, &sig), ERR_BAD_INPUT, "SIGKILL");
+	expect_err(opts_of(run_null, (void *)8), ERR_BAD_INPUT, "SIGSEGV");
+}
+
+static void *many_children(void *arg)
+{
+	char text[] = "many";
+	for (int i = 0; i < 10; i++) {
+		struct child_opts opts = opts_of(run_echo, text);
+		_cleanup_buf_ struct buf b = {0};
+		struct err *e = child_run(&opts, &b);
+		if (e || b.len != 1004)
+			return (void *)1;
+	}
+	return NULL;
+}
+
+static void test_threads_may_run_children(void **state)
+{
+	pthread_t threads[4];
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, many_children, NULL), 0);
+	for (int i = 0; i < 4; i++) {
+		void *bad;
+		pthread_join(threads[i], &bad);
+		assert_null(bad);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answer_comes_back),
+		cmocka_unit_test(test_failure_keeps_what_came),
+		cmocka_unit_test(test_prepare_error_arrives),
+		cmocka_unit_test(test_reaching_out_is_stopped),
+		cmocka_unit_test(test_shared_memory_is_gone),
+		cmocka_unit_test(test_endless_ones_end),
+		cmocka_unit_test(test_crashes_are_named),
+		cmocka_unit_test(test_threads_may_run_children),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
