@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""seeds.py KIND FOLDER: builds the seeds of a kind of fuzz input. Compiled here and now, so no blob is in the tree.
+
+elf    small programs, objects and libraries of several compilers, flags and machines
+code   raw machine code of a program
+names  mangled names
+keys   what a terminal sends
+"""
+import os
+import shutil
+import subprocess
+import sys
+
+C = r"""
+#include <stddef.h>
+extern int puts(const char *);
+extern void exit(int);
+int table[4] = {1, 2, 3, 4};
+const char *names[] = {"alpha", "beta", "gamma"};
+static int helper(int x) { return x * 3 + table[x & 3]; }
+int pick(int x) {
+	switch (x) {
+	case 0: return helper(1);
+	case 1: return helper(7) + 2;
+	case 2: puts(names[0]); return 9;
+	case 3: return table[1];
+	case 4: return x * x;
+	case 5: puts(names[2]); return 11;
+	case 6: return helper(x) ^ 5;
+	default: return -1;
+	}
+}
+static int twice(int x) { return pick(x) + pick(x + 1); }
+int (*hook)(int) = twice;
+int main(int argc, char **argv) {
+	if (argc > 9) { puts("too many"); exit(2); }
+	return hook(argc);
+}
+"""
+CXX = "struct A { virtual ~A(); virtual int f(int); }; A::~A() {} int A::f(int x) { try { if (x) throw 3; } " \
+      "catch (int v) { return v; } return x; } int main() { A a; return a.f(1); }\n"
+
+
+def build(cmd, out):
+    """Runs a compiler; a machine that lacks it just has fewer seeds."""
+    if not shutil.which(cmd[0]):
+        return
+    subprocess.run(cmd + ["-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+def elf(folder):
+    c = os.path.join(folder, "a.c")
+    cxx = os.path.join(folder, "a.cc")
+    with open(c, "w") as f:
+        f.write(C)
+    with open(cxx, "w") as f:
+        f.write(CXX)
+    rows = {
+        "pie": ["gcc", "-O2"], "nopie": ["gcc", "-O1", "-no-pie"], "dbg": ["gcc", "-g", "-O0"],
+        "stripped": ["gcc", "-O2", "-s"], "shared": ["gcc", "-O2", "-shared", "-fPIC"], "obj": ["gcc", "-O2", "-c"],
+        "objdbg": ["gcc", "-g", "-gz=zlib", "-c"], "clang": ["clang", "-O2"], "i386": ["clang", "--target=i386", "-O2", "-c"],
+        "a64": ["clang", "--target=aarch64", "-O2", "-c"], "be": ["clang", "--target=aarch64_be", "-O2", "-c"],
+        "ppc": ["clang", "--target=powerpc64", "-O1", "-c"], "relr": ["gcc", "-O2", "-Wl,-z,pack-relative-relocs"],
+    }
+    for name, cmd in rows.items():
+        build(cmd + [c], os.path.join(folder, name))
+    build(["g++", "-O2", cxx], os.path.join(folder, "cxx"))
+    build(["g++", "-O2", "-c", cxx], os.path.join(folder, "cxxobj"))
+    os.unlink(c)
+    os.unlink(cxx)
+    for name, head in (("empty", b""), ("magic", b"\x7fELF"), ("zeros", bytes(4096)), ("pe", b"MZ" + bytes(200)),
+                       ("script", b"#!/bin/sh\necho\n")):
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(head)
+
+
+def code(folder):
+    elf(folder)
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        with open(path, "rb") as f:
+            data = f.read()
+        with open(path, "wb") as f:
+            f.write(data[0x1000:0x1800] or data[:512])
+
+
+def names(folder):
+    rows = ["_ZN3foo3barEv", "_ZNSt6vectorIiSaIiEE9push_backERKi", "_ZN4core9panicking5panic17h0123456789abcdefE",
+            "_RNvCskwGfYPst2Cb_3foo16example_function", "_D3std5stdio7writelnFZv", "_Z1fIJiELi3EEvDpT_", "main", "_Z", "_RNv"]
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"n{i}"), "w") as f:
+            f.write(row)
+
+
+def keys(folder):
+    rows = [b"jjkk\x1b[A\x1b[B\x1b[1;5C", b"\x1b[200~pasted text\x1b[201~", b"\x1b[<0;10;20M\x1b[<0;10;20m",
+            b"\x1b[?62;4c\x1bP>|tmux 3.3a\x1b\\", b"\x1b]11;rgb:0000/0000/0000\x1b\\", "é漢字".encode(), b"\x1b",
+            b"\x1bOP\x1b[11~\x1b[24~\x10\x07", b"\x1b[27;5;9~\x1b[97;5u"]
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"k{i}"), "wb") as f:
+            f.write(row)
+
+
+def main():
+    kinds = {"elf": elf, "code": code, "names": names, "keys": keys}
+    if len(sys.argv) != 3 or sys.argv[1] not in kinds:
+        sys.exit(__doc__)
+    os.makedirs(sys.argv[2], exist_ok=True)
+    kinds[sys.argv[1]](sys.argv[2])
+
+
+main()
