@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs scry and reads its answers."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+
+
+class EngineError(Exception):
+    pass
+
+
+class Engine:
+    """One scry binary with a store of its own below `work`, emptied at the start: every run analyses anew."""
+
+    def __init__(self, scry, dump, work):
+        self.scry = os.path.abspath(scry)
+        self.dump = dump if dump and os.access(dump, os.X_OK) else None
+        self.store = os.path.join(work, "store")
+        shutil.rmtree(self.store, ignore_errors=True)
+        os.makedirs(self.store, 0o700)
+        self.env = dict(os.environ, SCRY_STORE=self.store, NO_COLOR="1")
+
+    def run(self, *args, timeout=600):
+        try:
+            p = subprocess.run([self.scry, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=self.env, timeout=timeout, check=False)
+        except subprocess.TimeoutExpired:
+            raise EngineError(f"scry {args[0]}: no answer in {timeout} s") from None
+        if p.returncode:
+            why = p.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+            raise EngineError(f"scry {args[0]}: exit {p.returncode}: {why[:200]}")
+        return p.stdout
+
+    def items(self, *args):
+        """All items of a list operation, page after page."""
+        out, more = [], []
+        while True:
+            got = json.loads(self.run(*args, "--json", "--limit", "10000000", *more))
+            out += got["items"]
+            if "next" not in got:
+                if "total" in got and got["total"] != len(out):
+                    raise EngineError(f"scry {args[0]}: total says {got['total']}, came {len(out)}")
+                return out
+            more = ["--cursor", str(got["next"])]
+
+    def functions(self, path):
+        """{address: source} of the functions found."""
+        return {int(i["addr"], 16): i["source"] for i in self.items("functions", path)}
+
+    def image(self, path):
+        """Path of the image that the analysis of `path` leaves in the store."""
+        before = set(glob.glob(self.store + "/**/image.*", recursive=True))
+        self.run("analyze", path, "--force")
+        after = glob.glob(self.store + "/**/image.*", recursive=True)
+        new = [p for p in after if p not in before] or after
+        if not new:
+            raise EngineError("no image in the store")
+        return max(new, key=os.path.getmtime)
+
+    def facts(self, path):
+        """References {(from, to): kind} and jump tables [(jump, table or None, [targets])] of the whole image."""
+        if not self.dump:
+            raise EngineError("image_dump is not built")
+        p = subprocess.run([self.dump, path, self.image(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           check=False)
+        if p.returncode:
+            raise EngineError(p.stderr.decode("utf-8", "replace").strip()[:200])
+        refs, tables = {}, []
+        for line in p.stdout.decode("ascii").splitlines():
+            f = line.split(" ")
+            if f[0] == "X":
+                refs[int(f[1], 16), int(f[2], 16)] = f[3]
+            elif f[0] == "T":
+                tables.append((int(f[1], 16), None if f[2] == "-" else int(f[2], 16),
+                               [int(x, 16) for x in f[4].split(",")] if f[4] else []))
+        return refs, tables
