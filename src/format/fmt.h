@@ -33,7 +33,8 @@ enum fmt_perm { FMT_R = 4, FMT_W = 2, FMT_X = 1 };
 enum fmt_machine { FMT_MACHINE_NONE, FMT_MACHINE_X86_64, FMT_MACHINE_I386, FMT_MACHINE_A64, FMT_MACHINE_OTHER };
 
 /* What would be mapped. For relocatable objects every allocated section is a segment at an address we
- * chose (fmt_bin.base is then ours). Segments are sorted by va and do not overlap: where the file's
+ * chose (fmt_bin.base_va is then ours), and two made-up ones may follow: "COMMON", where common symbols lie, and
+ * "GOT", a word for every symbol that code reaches through a global offset table, filled by relocations. Segments are sorted by va and do not overlap: where the file's
  * do, the later one in the table wins as the loader's mmap would, the loser is cut, and there is a finding. */
 struct fmt_segment {
 	uint64_t va;       /* first address */
@@ -54,6 +55,8 @@ struct fmt_section {
 	uint64_t va, mem_len, file_off, file_len; /* file_len is cut to the file */
 	uint64_t entry_len;   /* sh_entsize */
 	uint32_t raw_type;    /* sh_type */
+	uint32_t raw_link;    /* sh_link, sh_info: numbers of the table, section i + 1 being sections[i] */
+	uint32_t raw_info;
 	uint64_t raw_flags;   /* sh_flags */
 	uint8_t perm;
 	uint8_t kind;         /* enum fmt_sec_kind */
@@ -69,7 +72,8 @@ struct fmt_symbol {
 	struct fmt_str name;    /* without version */
 	struct fmt_str version; /* "GLIBC_2.34", or absent */
 	struct fmt_str library; /* for imports: the needed library by version table, or absent */
-	uint64_t va;            /* 0 when undefined */
+	uint64_t va;            /* 0 when undefined or in a section that is not mapped; of a thread-local one
+				   the place of its first value in the template, 0 when it has none */
 	uint64_t size_len;      /* bytes, 0 unknown */
 	uint8_t type, bind;     /* enum fmt_sym_type, enum fmt_sym_bind */
 	uint8_t visibility;     /* STV_* */
@@ -99,7 +103,8 @@ enum fmt_reloc_kind {
 struct fmt_reloc {
 	uint64_t va;
 	uint64_t value;
-	uint64_t target;   /* the address meant, before PC-relative arithmetic; equals value for pointers */
+	uint64_t target;   /* the address meant, before PC-relative arithmetic; equals value for pointers;
+			      the slot for a reference through the GOT */
 	uint32_t import;   /* index into imports, UINT32_MAX when none */
 	uint8_t kind;      /* enum fmt_reloc_kind */
 	uint8_t width;     /* bytes patched: 1, 2, 4, 8 */
@@ -153,6 +158,7 @@ struct fmt_bin {
 	struct fmt_range eh_frame;        /* from the header or the section */
 	struct fmt_range relro;           /* read-only after relocation */
 	struct fmt_range got;             /* DT_PLTGOT / .got.plt start */
+	VEC(uint32_t) section_order;      /* allocated sections by va, for fmt_section_at() */
 	struct findings findings;
 	struct arena arena;
 	const uint8_t *bytes;      /* the file, borrowed */
@@ -178,7 +184,7 @@ const struct fmt_section *fmt_section_named(const struct fmt_bin *b, const char 
 
 /*
  * Bytes of a section as they should be read: borrowed from the file, or decompressed (zlib, zstd) into
- * `arena`; a claimed size over 1 GiB or 1032 times the input is refused. Objects' debug sections are
+ * `arena`; a claimed size over 1 GiB, 1032 times the input or 48 MiB + 8x the file is refused. Objects' debug sections are
  * given with their relocations applied when `relocate` is set.
  */
 _must_use_ struct err *fmt_section_data(const struct fmt_bin *b, const struct fmt_section *s, bool relocate,
