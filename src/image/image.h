@@ -214,7 +214,9 @@ unsigned image_name_rank(const struct image_name *n);
 /* Copies findings into the problems. */
 bool image_add_findings(struct image_data *d, const struct findings *f);
 
-/* Sorts what must be sorted, checks, and writes the whole file's bytes to `ret`. */
+/* Sorts what must be sorted, completes the items where they leave a gap, checks, and appends the whole file's bytes to
+ * `ret`. Frees most vectors as it writes them: afterwards only meta, segs and space are of use. Errors:
+ * no memory, budget (2^32 facts of one kind), internal (records that contradict each other). */
 _must_use_ struct err *image_serialize(struct image_data *d, struct buf *ret);
 
 /* --- reading ------------------------------------------------------------------------------------------- */
@@ -288,7 +290,7 @@ struct image_items {
 	const struct image *im;
 	uint32_t loc, len;      /* current item */
 	uint32_t row;
-	uint32_t seg, run, nobits;
+	uint32_t seg, run, run_end, nobits;
 	enum image_item_kind kind;
 };
 bool image_items_from(const struct image *im, uint32_t loc, struct image_items *ret); /* item holding loc */
