@@ -31,8 +31,9 @@ struct dbg_fdes { VEC(struct dbg_fde) list; };
 _must_use_ struct err *dbg_read_eh_frame(const struct fmt_bin *b, struct dbg_fdes *ret, struct findings *f);
 
 /* The landing pads and call sites of one LSDA (Itanium C++ ABI: exception handling, "gcc_except_table"):
- * appends each landing pad's address to `ret`. */
-struct dbg_addrs { VEC(uint64_t) list; };
+ * appends each landing pad's address to `ret`, in table order, repeats kept. One `ret` is used for all tables of
+ * a program: the call sites read with it are limited by the file's size. A broken table gives what came before. */
+struct dbg_addrs { VEC(uint64_t) list; uint64_t read_cnt; /* call sites read so far */ };
 _must_use_ struct err *dbg_read_lsda(const struct fmt_bin *b, const struct dbg_fde *fde, struct dbg_addrs *ret);
 
 /* A named range of code. */
@@ -48,7 +49,9 @@ struct dbg_func {
 };
 struct dbg_funcs { VEC(struct dbg_func) list; struct arena arena; };
 
-/* Go's pclntab, versions 1.2, 1.16, 1.18, 1.20 (found by section or by its magic in read-only data). Empty when none. */
+/* Go's pclntab, versions 1.2, 1.16, 1.18, 1.20 (found by section or by its magic in data), sorted by va; a length
+ * goes to the next function, padding included. Names and files are borrowed from the file's bytes. Empty when
+ * none. Appends to `ret`. */
 _must_use_ struct err *dbg_read_pclntab(const struct fmt_bin *b, struct dbg_funcs *ret, struct findings *f);
 
 /* A row of the line table: from `va` on, until the next row. */

@@ -29,6 +29,7 @@ struct err *dbg_view_open(const struct fmt_bin *b, uint64_t va, uint64_t len, st
 	uint64_t off = s->file_off + skip;
 	if (off > b->bytes_len || len > b->bytes_len - off || !len)
 		return NULL;
+	ret->file = b->bytes + off;
 	if (!view_has_reloc(b, va, len)) {
 		ret->cur = cur_make(b->bytes + off, (size_t)len, b->is_be);
 		return NULL;

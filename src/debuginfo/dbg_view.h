@@ -14,6 +14,7 @@ struct dbg_view {
 	struct cur cur; /* over the bytes at `va` */
 	uint64_t va;
 	uint8_t *owned; /* null when borrowed */
+	const uint8_t *file; /* the same bytes as the file has them, for text that outlives the view */
 };
 
 /* Opens [va, va + len), cut to what the file backs in the segment that holds `va`; nothing mapped
