@@ -8,6 +8,7 @@
 	{                                                               \
 		.machine_mode = (mode), .stack_width = (width),         \
 		.decoder_mode = {                                       \
+			[ZYDIS_DECODER_MODE_AMD_BRANCHES] = ZYAN_TRUE, \
 			[ZYDIS_DECODER_MODE_MPX] = ZYAN_TRUE,           \
 			[ZYDIS_DECODER_MODE_CET] = ZYAN_TRUE,           \
 			[ZYDIS_DECODER_MODE_LZCNT] = ZYAN_TRUE,         \
@@ -55,6 +56,41 @@ uint8_t x86_gpr(ZydisRegister r, uint8_t *ret_width, bool *ret_is_high)
 	if (ret_is_high)
 		*ret_is_high = is_high;
 	return num;
+}
+
+bool x86_is_legacy_prefix(uint8_t b)
+{
+	switch (b) {
+	case 0x26:
+	case 0x2e:
+	case 0x36:
+	case 0x3e:
+	case 0x64:
+	case 0x65:
+	case 0x66:
+	case 0x67:
+	case 0xf0:
+	case 0xf2:
+	case 0xf3:
+		return true;
+	default:
+		return false;
+	}
+}
+
+unsigned x86_lead(const struct arch *a, const uint8_t *p, size_t len, bool *ret_is_fwait)
+{
+	bool has_rex = false;
+	*ret_is_fwait = p[0] == 0x9b;
+	for (unsigned i = *ret_is_fwait ? 1 : 0; i < len && i < X86_MAX_LEN; i++) {
+		bool is_rex = x86_is_rex(a, p[i]);
+		if (!is_rex && !x86_is_legacy_prefix(p[i]))
+			return *ret_is_fwait && p[i] >= 0xd8 && p[i] <= 0xdf ? 1 : 0;
+		if (has_rex)
+			return *ret_is_fwait ? 0 : i;
+		has_rex = is_rex;
+	}
+	return 0;
 }
 
 static const char *reg_name(const struct arch *a, uint8_t r)

@@ -240,11 +240,34 @@ static void set_flags(struct slow *s, struct arch_insn *ret)
 	ret->flags = (uint8_t)flags;
 }
 
+/* fwait and a floating-point instruction in one; when the two are too long together, only the fwait. */
+static void decode_after_fwait(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+			       struct arch_insn *ret)
+{
+	x86_decode_slow(a, p + 1, len - 1, va + 1, ret);
+	if (ret->flow == ARCH_FLOW_INVALID || ret->len == X86_MAX_LEN)
+		*ret = (struct arch_insn){.len = 1, .flow = ARCH_FLOW_NEXT};
+	else
+		ret->len++;
+}
+
 void x86_decode_slow(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
 		     struct arch_insn *ret)
 {
 	struct slow s;
 	ZydisDecoderContext ctx;
+	if (x86_is_legacy_prefix(p[0]) || x86_is_rex(a, p[0]) || p[0] == 0x9b) {
+		bool is_fwait;
+		unsigned lead = x86_lead(a, p, len, &is_fwait);
+		if (lead && is_fwait) {
+			decode_after_fwait(a, p, len, va, ret);
+			return;
+		}
+		if (lead) {
+			*ret = (struct arch_insn){.len = (uint8_t)lead, .flow = ARCH_FLOW_NEXT};
+			return;
+		}
+	}
 	s.a = a;
 	s.p = p;
 	s.len = len;

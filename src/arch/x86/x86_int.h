@@ -33,6 +33,22 @@ static inline uint64_t x86_va(const struct arch *a, uint64_t va)
  * (may be null) is in bytes; ah, ch, dh and bh give `*ret_is_high`. */
 uint8_t x86_gpr(ZydisRegister r, uint8_t *ret_width, bool *ret_is_high);
 
+/*
+ * What stands before an instruction without being part of it, for listings that agree with objdump's:
+ * prefixes up to a REX that another prefix follows (the processor ignores that REX) are an item of
+ * their own, and an fwait belongs to the floating-point instruction behind it. Gives the number of
+ * bytes, 0 in nearly all cases, and `*ret_is_fwait`.
+ */
+unsigned x86_lead(const struct arch *a, const uint8_t *p, size_t len, bool *ret_is_fwait);
+
+/* A legacy prefix byte, or 0x40..0x4f in 64-bit mode. */
+bool x86_is_legacy_prefix(uint8_t b);
+
+static inline bool x86_is_rex(const struct arch *a, uint8_t b)
+{
+	return a->bits == 64 && (b & 0xf0) == 0x40;
+}
+
 void x86_decode(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, struct arch_insn *ret);
 
 /* The same answer for every input, by way of Zydis alone. */
