@@ -84,6 +84,8 @@ unsigned x86_lead(const struct arch *a, const uint8_t *p, size_t len, bool *ret_
 	*ret_is_fwait = p[0] == 0x9b;
 	for (unsigned i = *ret_is_fwait ? 1 : 0; i < len && i < X86_MAX_LEN; i++) {
 		bool is_rex = x86_is_rex(a, p[i]);
+		if (has_rex && p[i] == 0x9b && !*ret_is_fwait)
+			return i;
 		if (!is_rex && !x86_is_legacy_prefix(p[i]))
 			return *ret_is_fwait && p[i] >= 0xd8 && p[i] <= 0xdf ? 1 : 0;
 		if (has_rex)

@@ -274,6 +274,7 @@ void x86_decode_slow(const struct arch *a, const uint8_t *p, size_t len, uint64_
 	s.va = va;
 	const ZydisDecoder *dec = x86_decoder(a);
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(dec, &ctx, p, len, &s.in)) ||
+	    x86_is_foreign(&s.in) ||
 	    !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(dec, &ctx, &s.in, s.ops,
 						     s.in.operand_count_visible))) {
 		set_invalid(ret);

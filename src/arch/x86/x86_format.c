@@ -84,6 +84,8 @@ static bool decode_all(struct x86_text *x, const uint8_t *p, size_t len)
 	const ZydisDecoder *dec = x86_decoder(x->a);
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(dec, &ctx, p, len, &x->in)))
 		return false;
+	if (x86_is_foreign(&x->in))
+		return false;
 	x->op_cnt = operands_shown(&x->in);
 	return ZYAN_SUCCESS(ZydisDecoderDecodeOperands(dec, &ctx, &x->in, x->ops, x->op_cnt));
 }
@@ -100,48 +102,19 @@ static void put_decoded(struct x86_text *x)
 	if (x->in.raw.prefix_count > 0)
 		x86_put_prefixes(x);
 	x86_put_mnemonic(x);
+	/* Of the two stack registers of these, one goes without saying. */
+	if (x->in.mnemonic == ZYDIS_MNEMONIC_FUCOMP)
+		x->ops[0] = x->ops[--x->op_cnt];
 	put_operands(x);
 }
 
-/*
- * Bytes that are no instruction. objdump gives some of them a text all the same, and how many bytes it
- * passes over depends on how far it got; a listing over data in code agrees with it line by line.
- */
-static unsigned bad_len(const struct x86_text *x, const uint8_t *p, size_t len)
-{
-	switch (p[0]) {
-	case 0x0f:
-		if (len > 1 && (p[1] == 0x38 || p[1] == 0x3a))
-			return 3;
-		return 2;
-	case 0x62:
-		return 1;
-	case 0xc5:
-		return x->a->bits == 64 || (len > 1 && p[1] >= 0xc0) ? 3 : 1;
-	case 0xd8:
-	case 0xd9:
-	case 0xda:
-	case 0xdb:
-	case 0xdc:
-	case 0xdd:
-	case 0xde:
-	case 0xdf:
-		return 2;
-	default:
-		return 1;
-	}
-}
-
 /* Decodes the bytes with one thing put right. */
-static bool decode_patched(struct x86_text *x, const uint8_t *p, size_t len, unsigned opcode_off)
+static bool decode_patched(struct x86_text *x, uint8_t *buf, size_t len, unsigned opcode_off)
 {
-	uint8_t buf[X86_MAX_LEN];
-	size_t n = len < sizeof(buf) ? len : sizeof(buf);
-	memcpy(buf, p, n);
-	uint8_t op = p[opcode_off];
-	if (opcode_off + 1 >= n)
+	if (opcode_off + 1 >= len)
 		return false;
-	uint8_t modrm = p[opcode_off + 1];
+	uint8_t op = buf[opcode_off];
+	uint8_t modrm = buf[opcode_off + 1];
 	if (op == 0x8c || op == 0x8e) {
 		/* mov with segment register 6 or 7, or to cs. */
 		buf[opcode_off + 1] = modrm & 0xc7;
@@ -151,37 +124,126 @@ static bool decode_patched(struct x86_text *x, const uint8_t *p, size_t len, uns
 		buf[opcode_off] = 0xd9;
 		buf[opcode_off + 1] = (uint8_t)((modrm & 0xc7) | 4 << 3);
 		x->fixed_name = "(bad)";
+	} else if (op == 0xdb && modrm == 0xe5) {
+		buf[opcode_off + 1] = 0xe4;
+		x->fixed_name = "frstpm(287 only)";
 	} else {
 		return false;
 	}
-	return decode_all(x, buf, n);
+	return decode_all(x, buf, len);
 }
 
-/* lock where the processor refuses it. */
-static bool decode_unlocked(struct x86_text *x, const uint8_t *p, size_t len, unsigned opcode_off)
+/*
+ * Puts the prefixes of the original bytes back into the decoded instruction, from which those that the
+ * processor refuses (lock, REX before VEX) were taken to get it decoded at all.
+ */
+static void restore_prefixes(struct x86_text *x, const uint8_t *p, unsigned cnt)
+{
+	ZydisDecodedInstructionRaw old = x->in.raw;
+	x->in.length = (uint8_t)(x->in.length + cnt - old.prefix_count);
+	x->in.raw.prefix_count = (uint8_t)cnt;
+	for (unsigned i = 0; i < cnt; i++) {
+		x->in.raw.prefixes[i].value = p[i];
+		x->in.raw.prefixes[i].type = ZYDIS_PREFIX_TYPE_EFFECTIVE;
+		for (unsigned k = 0; k < old.prefix_count; k++) {
+			if (old.prefixes[k].value == p[i])
+				x->in.raw.prefixes[i].type = old.prefixes[k].type;
+		}
+	}
+}
+
+/* A second try for what the processor refuses but objdump writes. `opcode_off`: number of prefixes. */
+static bool decode_refused(struct x86_text *x, const uint8_t *p, size_t len, unsigned opcode_off)
 {
 	uint8_t buf[X86_MAX_LEN];
 	size_t n = 0;
-	unsigned lock_off = 0;
-	unsigned lock_cnt = 0;
+	unsigned dropped = 0;
+	bool is_vex = p[opcode_off] == 0xc4 || p[opcode_off] == 0xc5 || p[opcode_off] == 0x62;
 	for (unsigned i = 0; i < len && i < sizeof(buf); i++) {
-		if (i < opcode_off && p[i] == 0xf0) {
-			lock_off = i;
-			lock_cnt++;
-		} else {
+		if (i < opcode_off && (p[i] == 0xf0 || (is_vex && x86_is_rex(x->a, p[i]))))
+			dropped++;
+		else
 			buf[n++] = p[i];
-		}
 	}
-	if (lock_cnt != 1 || n == 0 || !decode_all(x, buf, n) || x->in.length == X86_MAX_LEN)
+	if (!(dropped && decode_all(x, buf, n)) && !decode_patched(x, buf, n, opcode_off - dropped))
 		return false;
-	ZydisDecodedInstructionRaw *raw = &x->in.raw;
-	for (unsigned i = raw->prefix_count; i > lock_off; i--)
-		raw->prefixes[i] = raw->prefixes[i - 1];
-	raw->prefixes[lock_off].value = 0xf0;
-	raw->prefixes[lock_off].type = ZYDIS_PREFIX_TYPE_EFFECTIVE;
-	raw->prefix_count++;
-	x->in.length++;
+	if (x->in.length + dropped > X86_MAX_LEN)
+		return false;
+	restore_prefixes(x, p, opcode_off);
 	return true;
+}
+
+/* 0f XX: what has no instruction at all is passed over whole, what fails later is not. */
+static unsigned bad_len_0f(const uint8_t *p, size_t len)
+{
+	if (len < 2)
+		return 1;
+	switch (p[1]) {
+	case 0x04:
+	case 0x0a:
+	case 0x0c:
+	case 0x24:
+	case 0x25:
+	case 0x26:
+	case 0x27:
+	case 0x36:
+	case 0x39:
+	case 0x3b:
+	case 0x3c:
+	case 0x3d:
+	case 0x3e:
+	case 0x3f:
+	case 0x7a:
+	case 0x7b:
+		return 2;
+	case 0x38:
+	case 0x3a:
+		return 3;
+	default:
+		return 1;
+	}
+}
+
+/*
+ * How many bytes objdump passes over for an opcode that is none, which depends on how far it got; a
+ * listing over data in code agrees with it line by line. `*ret_is_bare`: prefixes are not written,
+ * which is so when VEX.vvvv names a register that nothing uses.
+ */
+static unsigned bad_len(const struct x86_text *x, const uint8_t *p, size_t len, bool *ret_is_bare)
+{
+	*ret_is_bare = false;
+	bool is_64 = x->a->bits == 64;
+	bool is_vector = len > 1 && (is_64 || p[1] >= 0xc0);
+	switch (p[0]) {
+	case 0x0f:
+		return bad_len_0f(p, len);
+	case 0x62: {
+		unsigned map = len > 1 ? p[1] & 7 : 0;
+		if (!is_vector || map == 0 || map == 4 || map == 7 || len < 5)
+			return 1;
+		if (!(p[2] & 4))
+			return 2;
+		*ret_is_bare = (p[2] & 0x78) != 0x78;
+		return 5;
+	}
+	case 0xc4:
+		if (!is_vector || len < 4 || (p[1] & 31) < 1 || (p[1] & 31) > 3)
+			return 1;
+		*ret_is_bare = (p[2] & 0x78) != 0x78;
+		return 4;
+	case 0x8f:
+		if (len < 4 || (p[1] & 31) < 8 || (p[1] & 31) > 10)
+			return 1;
+		*ret_is_bare = (p[2] & 0x78) != 0x78;
+		return 4;
+	case 0xc5:
+		if (!is_vector || len < 3)
+			return 1;
+		*ret_is_bare = (p[1] & 0x78) != 0x78;
+		return 3;
+	default:
+		return p[0] >= 0xd8 && p[0] <= 0xdf ? 2 : 1;
+	}
 }
 
 static size_t put_bad(struct x86_text *x, const uint8_t *p, size_t len)
@@ -190,16 +252,18 @@ static size_t put_bad(struct x86_text *x, const uint8_t *p, size_t len)
 	while (n < len && n < X86_MAX_LEN && (x86_is_legacy_prefix(p[n]) || x86_is_rex(x->a, p[n])))
 		n++;
 	if (n < len && n < X86_MAX_LEN - 1) {
-		if (decode_patched(x, p, len, n) || (n > 0 && decode_unlocked(x, p, len, n))) {
+		if (decode_refused(x, p, len, n)) {
 			put_decoded(x);
 			return x->in.length;
 		}
 		x->fixed_name = NULL;
-		for (unsigned i = 0; i < n; i++) {
+		bool is_bare;
+		unsigned opcode_len = bad_len(x, p + n, len - n, &is_bare);
+		for (unsigned i = 0; i < n && !is_bare; i++) {
 			x86_put_idle_prefix(x, p[i]);
 			x86_put_ch(x, ' ');
 		}
-		n += bad_len(x, p + n, len - n);
+		n += opcode_len;
 	} else {
 		n = 1;
 	}

@@ -20,6 +20,13 @@
 /* Values nearer to zero than this are plain numbers: no address space maps its first page. */
 #define X86_SMALL 0x1000
 
+/* Instructions of Knights Corner, which Zydis knows and no other processor has. */
+static inline bool x86_is_foreign(const ZydisDecodedInstruction *in)
+{
+	return in->meta.isa_ext == ZYDIS_ISA_EXT_KNC || in->meta.isa_ext == ZYDIS_ISA_EXT_KNCE ||
+	       in->meta.isa_ext == ZYDIS_ISA_EXT_KNCV;
+}
+
 /* The Zydis decoder for this table's mode. */
 const ZydisDecoder *x86_decoder(const struct arch *a);
 

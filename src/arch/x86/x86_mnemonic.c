@@ -92,6 +92,17 @@ static const char *string_name(ZydisMnemonic m, const struct x86_text *x)
 	}
 }
 
+bool x86_is_short_branch(const struct x86_text *x)
+{
+	static const uint8_t opsize[] = {0x66};
+	if (x->in.mnemonic != ZYDIS_MNEMONIC_JMP && x->in.mnemonic != ZYDIS_MNEMONIC_CALL &&
+	    x->in.mnemonic != ZYDIS_MNEMONIC_RET)
+		return false;
+	if (x->in.raw.imm[0].is_relative || x->in.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
+		return x->in.operand_width == 16;
+	return !x->in.raw.rex.W && x86_last_prefix(&x->in, opsize, 1) == 0x66;
+}
+
 static const char *system_name(ZydisMnemonic m, const struct x86_text *x)
 {
 	unsigned width = x->in.operand_width;
@@ -125,7 +136,7 @@ static const char *system_name(ZydisMnemonic m, const struct x86_text *x)
 	case ZYDIS_MNEMONIC_RET:
 		if (x->in.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 			return width == 64 ? "retfq" : width == 16 ? "retfw" : "retf";
-		return width == 16 ? "retw" : NULL;
+		return x86_is_short_branch(x) ? "retw" : NULL;
 	case ZYDIS_MNEMONIC_CALL:
 		return width == 16 && x->in.raw.imm[0].is_relative ? "callw" : NULL;
 	case ZYDIS_MNEMONIC_JMP:
@@ -313,7 +324,7 @@ unsigned x86_mem_width(const struct x86_text *x, const ZydisDecodedOperand *op)
 {
 	if (op->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
 		return x->in.mnemonic == ZYDIS_MNEMONIC_INVLPG ? 8 : 0;
-	if (op->size > 512 || x->in.raw.disp.size == 64)
+	if (op->size > 512 || x86_is_moffs(x))
 		return 0;
 	switch (x->in.mnemonic) {
 	case ZYDIS_MNEMONIC_LGDT:
@@ -373,7 +384,7 @@ unsigned x86_mem_width(const struct x86_text *x, const ZydisDecodedOperand *op)
 	case ZYDIS_MNEMONIC_JMP:
 		if (x->in.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 			return x->in.operand_width == 16 ? 32 : 48;
-		return op->size;
+		return x86_is_short_branch(x) ? 16 : op->size;
 	case ZYDIS_MNEMONIC_PREFETCH:
 	case ZYDIS_MNEMONIC_PREFETCHW:
 	case ZYDIS_MNEMONIC_PREFETCHWT1:

@@ -223,7 +223,7 @@ static ZydisRegister segment_of(const struct x86_text *x)
 	static const uint8_t regs[] = {ZYDIS_REGISTER_ES, ZYDIS_REGISTER_CS, ZYDIS_REGISTER_SS,
 				       ZYDIS_REGISTER_DS, ZYDIS_REGISTER_FS, ZYDIS_REGISTER_GS};
 	size_t from = x->a->bits == 64 ? 4 : 0;
-	uint8_t v = x86_last_prefix(&x->in, prefixes, sizeof(prefixes));
+	uint8_t v = x86_last_prefix(&x->in, prefixes + from, sizeof(prefixes) - from);
 	for (size_t i = from; i < sizeof(prefixes); i++) {
 		if (v == prefixes[i])
 			return (ZydisRegister)regs[i];

@@ -37,6 +37,7 @@ static bool uses_rex_w(const struct x86_text *x)
 	if (x->in.operand_width != 64)
 		return false;
 	switch (x->in.meta.category) {
+	case ZYDIS_CATEGORY_X87_ALU:
 	case ZYDIS_CATEGORY_CALL:
 	case ZYDIS_CATEGORY_UNCOND_BR:
 	case ZYDIS_CATEGORY_COND_BR:
@@ -112,6 +113,8 @@ static void put_rex(struct x86_text *x, uint8_t rex)
 
 static bool shows_rex(const struct x86_text *x, uint8_t rex)
 {
+	if (x->in.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return true;
 	unsigned used = rex_used(x);
 	if ((rex & 15) == 0)
 		return !(used & REX);
@@ -138,7 +141,7 @@ static bool uses_address_size(const struct x86_text *x)
 	case ZYDIS_MNEMONIC_LOOPNE:
 		return true;
 	default:
-		return has_mem_operand(x);
+		return has_mem_operand(x) && x->in.raw.disp.size != 64 && !x86_is_moffs(x);
 	}
 }
 
@@ -172,19 +175,23 @@ static bool is_string(const struct x86_text *x)
 	       x->in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP || x->in.mnemonic == ZYDIS_MNEMONIC_XLAT;
 }
 
+/* Whether the last segment prefix, `v`, is left out before the mnemonic. In 64-bit mode only fs and gs
+ * count, wherever they stand; they stand in the operand then, and the last prefix vanishes. */
 static bool uses_segment(const struct x86_text *x, uint8_t v)
 {
-	/* String instructions write their segment, and swallow the prefix with it. */
-	if (x->a->bits == 64 && v != 0x64 && v != 0x65 && !is_string(x))
-		return false;
+	static const uint8_t fs_gs[] = {0x64, 0x65};
+	bool counts = x->a->bits == 32 || x86_last_prefix(&x->in, fs_gs, sizeof(fs_gs)) != 0;
 	for (unsigned i = 0; i < x->op_cnt; i++) {
 		const ZydisDecodedOperand *op = &x->ops[i];
 		if (op->type != ZYDIS_OPERAND_TYPE_MEMORY)
 			continue;
-		/* The destination of a string instruction is in es whatever the prefix says. */
-		if (x->in.raw.modrm.offset == 0 && op->mem.segment == ZYDIS_REGISTER_ES && v != 0x26)
-			continue;
-		return true;
+		if (!is_string(x))
+			return counts;
+		/* The destination of a string instruction is in es whatever the prefix says; its source
+		 * has its segment written, which swallows any prefix. */
+		uint8_t base = x86_gpr(op->mem.base, NULL, NULL);
+		if (base == 6 || base == 3)
+			return true;
 	}
 	return false;
 }
@@ -257,7 +264,7 @@ static const char *prefix_name(const struct x86_text *x, uint8_t v, bool is_last
 	case 0xf3:
 		return rep_name(x, v, is_last);
 	case 0x66:
-		if (is_last && uses_operand_size(x))
+		if (is_last && (uses_operand_size(x) || x86_is_short_branch(x)))
 			return NULL;
 		return "data16";
 	case 0x67:

@@ -69,6 +69,15 @@ void x86_put_operand(struct x86_text *x, unsigned i);
 /* Prefixes that stand before the mnemonic, each with a space after it. */
 void x86_put_prefixes(struct x86_text *x);
 
+/* mov between the accumulator and an absolute address that stands in the instruction. */
+static inline bool x86_is_moffs(const struct x86_text *x)
+{
+	return x->in.opcode >= 0xa0 && x->in.opcode <= 0xa3 && x->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
+}
+
+/* jmp, call and ret that objdump reads as 16 bits wide in 64-bit mode; processors differ on it. */
+bool x86_is_short_branch(const struct x86_text *x);
+
 /* Writes one prefix that does nothing, and no space. */
 void x86_put_idle_prefix(struct x86_text *x, uint8_t v);
 
