@@ -173,37 +173,6 @@ static bool decode_refused(struct x86_text *x, const uint8_t *p, size_t len, uns
 	return true;
 }
 
-/* 0f XX: what has no instruction at all is passed over whole, what fails later is not. */
-static unsigned bad_len_0f(const uint8_t *p, size_t len)
-{
-	if (len < 2)
-		return 1;
-	switch (p[1]) {
-	case 0x04:
-	case 0x0a:
-	case 0x0c:
-	case 0x24:
-	case 0x25:
-	case 0x26:
-	case 0x27:
-	case 0x36:
-	case 0x39:
-	case 0x3b:
-	case 0x3c:
-	case 0x3d:
-	case 0x3e:
-	case 0x3f:
-	case 0x7a:
-	case 0x7b:
-		return 2;
-	case 0x38:
-	case 0x3a:
-		return 3;
-	default:
-		return 1;
-	}
-}
-
 /*
  * How many bytes objdump passes over for an opcode that is none, which depends on how far it got; a
  * listing over data in code agrees with it line by line. `*ret_is_bare`: prefixes are not written,
@@ -216,10 +185,12 @@ static unsigned bad_len(const struct x86_text *x, const uint8_t *p, size_t len, 
 	bool is_vector = len > 1 && (is_64 || p[1] >= 0xc0);
 	switch (p[0]) {
 	case 0x0f:
-		return bad_len_0f(p, len);
+		if (len > 1 && (p[1] == 0x38 || p[1] == 0x3a))
+			return 3;
+		return len > 1 && (p[1] == 0x0f || p[1] == 0xa7) ? 1 : 2;
 	case 0x62: {
-		unsigned map = len > 1 ? p[1] & 7 : 0;
-		if (!is_vector || map == 0 || map == 4 || map == 7 || len < 5)
+		unsigned map = len > 1 ? p[1] & 15 : 0;
+		if (!is_vector || map == 0 || map == 4 || map > 6 || len < 5)
 			return 1;
 		if (!(p[2] & 4))
 			return 2;
