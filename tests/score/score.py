@@ -253,6 +253,29 @@ class Score:
                     " addresses, pairs)")
             self.measured += 1
 
+    def xrefs_plain(self, builds, arch):
+        """References of the other architectures, on the sqlite builds at -O2."""
+        rows = []
+        for b in builds:
+            if b.prog != "sqlite" or b.opt != "O2":
+                continue
+            path = self.corpus.path(b, "stripped")
+            try:
+                have, _ = self.engine.facts(path)
+            except EngineError as e:
+                self.report.say(f"  {b.name}: {e}")
+                continue
+            for kind, pairs in truth.references_plain(path, arch).items():
+                # A pair may be told from its first or its second instruction.
+                missed = [p for p in pairs if p not in have and (kind != "pair" or (p[0] - 4, p[1]) not in have)]
+                for x in sorted(missed):
+                    self.report.miss("missed", f"xrefs:{b.name}", hex(x[0]), hex(x[1]), kind)
+                t = Tally()
+                t.add(b.name, len(pairs) - len(missed), len(missed), 0)
+                rows.append((f"{b.cc} {kind}", t))
+        if rows:
+            self.report.table(arch + "-xrefs", f"References of sqlite -O2 against objdump, {arch}", rows, None)
+
     def _facts(self, b):
         try:
             return self.engine.facts(self.corpus.path(b, "stripped"))[1]
@@ -328,6 +351,7 @@ class Score:
                 there = [b for b in self.builds if b.arch == arch]
                 self.functions("stripped", there, arch, f"Function starts on stripped copies, {arch}", None)
                 self.functions("noeh", there, arch + "-noeh", f"The same without unwind tables, {arch}", None)
+                self.xrefs_plain(there, arch)
                 self.jump_tables([b for b in there if os.path.exists(self.corpus.path(b, "tables.json"))],
                                  arch + "-tables", f"Jump tables, {arch}", None)
         if "text" in only and not self.args.match:

@@ -83,6 +83,36 @@ def references(path):
     return refs, starts
 
 
+A64_BRANCH = re.compile(r"^(bl?|b\.\w+|cbn?z|tbn?z)\s+(?:[wx]\w+, )?(?:#\d+, )?([0-9a-f]+)\b")
+A64_PAGE = re.compile(r"^adrp\s+(x\d+), ([0-9a-f]+)")
+A64_LOW = re.compile(r"^(?:add\s+x\d+, (x\d+), #(0x[0-9a-f]+|\d+)$|(?:ldr|str)\w*\s+\w+, \[(x\d+)(?:, #(\d+))?\])")
+
+
+def references_plain(path, arch):
+    """Direct calls and jumps of .text, and for AArch64 pairs of ADRP and the instruction right behind it that adds the
+    low bits: {"call": ..., "jump": ..., "pair": ...}; a pair is (address of the second, target)."""
+    tool = "aarch64-linux-gnu-objdump" if arch == "aarch64" else "objdump"
+    p = subprocess.Popen([tool, "-d", "-j", ".text", "-w", "--no-show-raw-insn", path], stdout=subprocess.PIPE,
+                         text=True, errors="replace")
+    refs = {"call": set(), "jump": set(), "pair": set()}
+    page = None
+    for line in p.stdout:
+        m = INSN.match(line)
+        if not m:
+            continue
+        va, text = int(m.group(1), 16), m.group(2)
+        j = (A64_BRANCH if arch == "aarch64" else X86_JUMP).match(text)
+        if j:
+            refs["call" if j.group(1) in ("bl", "call") else "jump"].add((va, int(j.group(2), 16)))
+        low = page and A64_LOW.match(text)
+        if low and page[0] in (low.group(1), low.group(3)):
+            refs["pair"].add((va, page[1] + int(low.group(2) or low.group(4) or "0", 0)))
+        m = A64_PAGE.match(text) if arch == "aarch64" else None
+        page = (m.group(1), int(m.group(2), 16)) if m else None
+    p.wait()
+    return {k: v for k, v in refs.items() if v}
+
+
 def in_unwind(fdes, starts):
     """A test whether an instruction start of the linear decode lies in a frame description that the decode entered
     at its first byte: data between functions and what a decode makes of the bytes behind it are left out."""
