@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gets the sources of the scored programs: Debian source packages and crates through apt-get, one npm package."""
+"""Gets the sources of the scored programs: Debian source packages and crates through apt-get, SQLite from npm where tclsh is missing."""
 
 import glob
 import os
@@ -87,19 +87,23 @@ class Fetcher:
         return to
 
     def sqlite(self):
-        """Folder with the SQLite amalgamation and its shell, from the npm package sqlite3."""
+        """Folder with the SQLite amalgamation and its shell: from Debian's source with tclsh, else from npm."""
         to = os.path.join(self.src, "sqlite")
         if not os.path.isdir(to):
-            if not shutil.which("npm"):
-                raise FetchError("npm is not installed")
-            tar = run(["npm", "pack", NPM_SQLITE, "--silent"], cwd=self.dl).strip().split("\n")[-1]
             tmp = to + ".new"
             shutil.rmtree(tmp, ignore_errors=True)
             os.makedirs(tmp)
-            run(["tar", "-xzf", os.path.join(self.dl, tar), "-C", tmp])
-            inner = glob.glob(os.path.join(tmp, "package/deps/sqlite-autoconf-*.tar.gz"))
-            run(["tar", "-xzf", inner[0], "-C", tmp, "--strip-components=1"])
-            shutil.rmtree(os.path.join(tmp, "package"))
+            if shutil.which("tclsh"):
+                tree = self.debian("sqlite3")
+                run([tree + "/configure", "-q", "--disable-tcl", "--disable-readline"], cwd=tmp)
+                run(["make", "-C", tmp, "sqlite3.c", "shell.c"])
+            elif shutil.which("npm"):
+                tar = run(["npm", "pack", NPM_SQLITE, "--silent"], cwd=self.dl).strip().split("\n")[-1]
+                run(["tar", "-xzf", os.path.join(self.dl, tar), "-C", tmp])
+                inner = glob.glob(os.path.join(tmp, "package/deps/sqlite-autoconf-*.tar.gz"))
+                run(["tar", "-xzf", inner[0], "-C", tmp, "--strip-components=1"])
+            else:
+                raise FetchError("neither tclsh (package tcl) nor npm is installed")
             os.rename(tmp, to)
         return to
 
