@@ -8,8 +8,8 @@
  * The stage after code discovery: what the bytes that are no code hold. `code_bits` has a bit per loc that belongs to an
  * instruction (d->loc_cnt bits); d->item_bits already has the starts of instructions, d->xrefs the references of
  * code, d->tables the jump tables. Adds data items and strings, padding, the references of pointers in data, and
- * the runs, so that every loc of every segment belongs to exactly one item. Sorts d->xrefs in place by `to` on the way.
- * The result does not depend on the order of d->xrefs nor on the number of threads.
+ * the runs, so that every loc of every segment belongs to exactly one item. References to data from code should carry their
+ * width: it becomes the size of the item. The result does not depend on the order of d->xrefs nor on the number of threads.
  */
 _must_use_ struct err *analysis_data(const struct analysis_in *in, struct image_data *d, const uint64_t *code_bits);
 

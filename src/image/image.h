@@ -115,7 +115,11 @@ enum image_xref_kind { IMAGE_XREF_CALL, IMAGE_XREF_JUMP, IMAGE_XREF_READ, IMAGE_
 
 /* One reference. The builder keeps them unsorted with duplicates; writing sorts by (from, to, kind) and makes
  * the reverse order. `switch`es give a JUMP from the dispatch to each target. */
-struct image_xref { uint32_t from, to; uint8_t kind; };
+struct image_xref {
+	uint32_t from, to;
+	uint8_t kind;   /* enum image_xref_kind */
+	uint8_t width;  /* while building: bytes of the access (arch_ref.access_bytes), 0 unknown; not stored, reads as 0 */
+};
 
 enum image_encoding { IMAGE_ENC_ASCII, IMAGE_ENC_UTF8, IMAGE_ENC_UTF16LE, IMAGE_ENC_UTF16BE, IMAGE_ENC_UTF32LE,
 		      IMAGE_ENC_GO, IMAGE_ENC_RUST, IMAGE_ENC_PASCAL, IMAGE_ENC_COUNT };
