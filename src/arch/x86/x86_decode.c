@@ -289,8 +289,3 @@ void x86_decode_slow(const struct arch *a, const uint8_t *p, size_t len, uint64_
 	if (!(ret->flags & ARCH_INSN_NOP))
 		add_refs(&s, ret);
 }
-
-void x86_decode(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, struct arch_insn *ret)
-{
-	x86_decode_slow(a, p, len, va, ret);
-}

@@ -13,7 +13,10 @@
  *   x86_decode.c   decode() through Zydis: the reference, and what everything rare takes
  *   x86_fast.c     decode() for the encodings that make up nearly all code
  *   x86_effect.c   effect()
- *   x86_format.c   format()
+ *   x86_format.c   format(): the order of things, what is (bad)
+ *   x86_prefix.c   prefixes that are written
+ *   x86_mnemonic.c mnemonics and memory widths
+ *   x86_operand.c  operands
  */
 #define X86_MAX_LEN 15
 
