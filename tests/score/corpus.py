@@ -131,7 +131,7 @@ class Corpus:
         if prog == "ninja":
             d = f.debian("ninja-build") + "/src"
             return (_sources(d, "*.cc", r"_test\.cc|perftest|win32|\.in\.cc|_bench|^test\.cc|^browse"),
-                    ["-I" + d], ["-lpthread"])
+                    ["-iquote", d], ["-lpthread"])
         if prog == "tinyxml2":
             d = f.debian("tinyxml2")
             return [d + "/tinyxml2.cpp", d + "/xmltest.cpp"], ["-I" + d], []
