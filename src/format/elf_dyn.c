@@ -24,6 +24,11 @@ static bool find_table(struct elf *e)
 			continue;
 		if (elf_at(e, ph.va, &e->dyn.off, &e->dyn.len))
 			return true;
+		if (ph.file_len == 0) {
+			finding_add_va(f, FINDING_NOTE, ph.va, "dynamic table",
+				       "is not in this file, which may be the debug file of another");
+			return false;
+		}
 		finding_add_va(f, FINDING_WARNING, ph.va, "dynamic table", "its address is not mapped from the file");
 		if (ph.off < e->len) {
 			e->dyn.off = ph.off;
@@ -171,6 +176,10 @@ struct err *elf_load_dynamic(struct elf *e)
 static struct err *add_start(struct elf *e, const char *what, uint64_t va)
 {
 	const struct fmt_segment *s = fmt_segment_at(e->b, va);
+	const struct fmt_import *first = e->b->imports.data;
+	bool is_import = e->b->imports.cnt && first->va && s && va >= first->va && first->va >= s->va;
+	if (is_import)
+		return NULL;
 	if (!s || !(s->perm & FMT_X)) {
 		finding_add_va(&e->b->findings, FINDING_WARNING, va, what, "0x%llx is not in executable memory",
 			       (unsigned long long)va);

@@ -131,6 +131,8 @@ _must_use_ struct err *elf_load_versions(struct elf *e);
 /* elf_sym.c */
 _must_use_ struct err *elf_load_symbols(struct elf *e);
 _must_use_ struct err *elf_load_imports(struct elf *e);
+/* "_GLOBAL_OFFSET_TABLE_", which a linker defines: no import. */
+bool elf_is_got_name(struct fmt_str name);
 
 /* elf_rel.c */
 _must_use_ struct err *elf_load_relocs(struct elf *e);
@@ -156,6 +158,7 @@ enum elf_rel_op {
 	ELF_REL_A64_ADR,   /* from here on: fields of AArch64 instruction words (AAELF64 5.7) */
 	ELF_REL_A64_PAGE,
 	ELF_REL_A64_LO12,  /* scaled by 2^arg */
+	ELF_REL_A64_GOT_LO15, /* from GOT, or with arg from its page */
 	ELF_REL_A64_B26,
 	ELF_REL_A64_B19,
 	ELF_REL_A64_B14,
@@ -184,7 +187,8 @@ const struct elf_rel_rules *elf_rel_others(size_t *ret_cnt);
 const struct elf_rel_rules *elf_rel_rules_of(uint16_t machine);
 /* Null when there is no such rule (or `rules` is null). */
 const struct elf_rel_rule *elf_rel_find_rule(const struct elf_rel_rules *rules, uint32_t type);
-/* The instruction word `insn` at `p` with the field of `rule` set for the address `target`. */
+/* The instruction word `insn` at `p` with the field of `rule` set for the address `target`; of a
+ * field counted from the GOT, `p` is the GOT. */
 uint32_t elf_a64_patch(const struct elf_rel_rule *rule, uint32_t insn, uint64_t target, uint64_t p);
 
 /* elf_note.c */

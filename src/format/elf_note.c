@@ -147,7 +147,7 @@ static struct err *read_program_facts(struct elf *e)
 			break;
 		switch (ph.type) {
 		case PT_INTERP:
-			if (!b->interp.s)
+			if (!b->interp.s && ph.file_len)
 				read_interp(e, &ph);
 			break;
 		case PT_NOTE:

@@ -68,6 +68,11 @@ static struct raw_rel read_raw(const struct elf *e, struct cur *c, bool has_adde
 		r.addend = e->is_64 ? cur_u64(c) : (uint64_t)(int64_t)(int32_t)cur_u32(c);
 	r.sym = (uint32_t)(e->is_64 ? info >> 32 : info >> 8);
 	r.type = (uint32_t)(e->is_64 ? info & UINT32_MAX : info & 0xff);
+	if (e->is_64 && e->machine == EM_MIPS) {
+		/* A symbol, then a second one and three types, a byte each; the first type comes last. */
+		r.sym = (uint32_t)(e->is_be ? info >> 32 : info);
+		r.type = (uint32_t)(e->is_be ? info & 0xff : info >> 56);
+	}
 	return r;
 }
 
@@ -156,7 +161,8 @@ static void set_insn(const struct elf *e, struct fmt_reloc *r, const struct elf_
 		return;
 	}
 	/* Instructions are little-endian whatever the data; `value` is written in the order of data. */
-	uint32_t insn = elf_a64_patch(rule, load_u32(e->bytes + off, false), r->target, r->va);
+	uint64_t p = rule->op == ELF_REL_A64_GOT_LO15 ? e->got_va : r->va;
+	uint32_t insn = elf_a64_patch(rule, load_u32(e->bytes + off, false), r->target, p);
 	r->value = e->is_be ? __builtin_bswap32(insn) : insn;
 }
 
@@ -508,7 +514,7 @@ static bool plan_table(struct elf *e, const struct rel_table *t, uint64_t *left)
 		const struct elf_rel_rule *rule = elf_rel_find_rule(rules, raw.type);
 		if (!rule)
 			continue;
-		is_wanted |= rule->op == ELF_REL_GOT_OFF || rule->op == ELF_REL_GOT_PC;
+		is_wanted |= rule->op == ELF_REL_GOT_OFF || rule->op == ELF_REL_GOT_PC || rule->is_slot;
 		if (!rule->is_slot || raw.sym == 0 || raw.sym >= t->syms->cnt)
 			continue;
 		uint32_t *slot = &e->got_slot[t->syms->first + raw.sym - 1];
@@ -536,7 +542,15 @@ struct err *elf_plan_got(struct elf *e)
 	if (!is_wanted && e->got_cnt == 0)
 		return NULL;
 	uint64_t slots = e->got_cnt ? e->got_cnt : 1;
-	return elf_add_made_up(e, "GOT", slots * elf_word_len(e), FMT_R, &e->got_va);
+	struct err *err = elf_add_made_up(e, "GOT", slots * elf_word_len(e), FMT_R, &e->got_va);
+	for (size_t i = e->symtab.first; i < symbol_cnt && e->got_va; i++) {
+		struct fmt_symbol *s = &e->b->symbols.data[i];
+		if (s->is_undefined && elf_is_got_name(s->name)) {
+			s->va = e->got_va;
+			s->is_undefined = false;
+		}
+	}
+	return err;
 }
 
 static void fill_got(struct elf *e)

@@ -152,7 +152,7 @@ static bool add_load(struct elf *e, struct painter *p, const struct elf_ph *ph, 
 		uint64_t slack = ph->va % ELF_PAGE_LEN;
 		bool is_congruent = ph->off % ELF_PAGE_LEN == slack;
 		if (!is_congruent) {
-			finding_add_va(&e->b->findings, FINDING_WARNING, ph->va, "program header",
+			finding_add_va(&e->b->findings, FINDING_NOTE, ph->va, "program header",
 				       "LOAD#%u: address and offset differ within the page; Linux refuses it", load);
 			slack = 0;
 		}

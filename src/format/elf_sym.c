@@ -373,14 +373,15 @@ static struct err *place_commons(struct elf *e)
 	return NULL;
 }
 
+bool elf_is_got_name(struct fmt_str name)
+{
+	static const char got[] = "_GLOBAL_OFFSET_TABLE_";
+	return name.len == sizeof(got) - 1 && memcmp(name.s, got, sizeof(got) - 1) == 0;
+}
+
 static bool is_import(const struct elf *e, const struct fmt_symbol *s)
 {
-	bool is_x86 = e->machine == EM_386 || e->machine == EM_X86_64;
-	static const char got[] = "_GLOBAL_OFFSET_TABLE_";
-	if (!s->is_undefined || s->name.len == 0)
-		return false;
-	return !(is_x86 && e->type == ET_REL && s->name.len == sizeof(got) - 1 &&
-		 memcmp(s->name.s, got, sizeof(got) - 1) == 0);
+	return s->is_undefined && s->name.len && !(e->type == ET_REL && elf_is_got_name(s->name));
 }
 
 static struct err *find_imports(struct elf *e, size_t from, size_t to)
