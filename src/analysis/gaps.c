@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/code.h"
+
+#include "arch/arch.h"
+
+/*
+ * Functions that no table names and nobody calls directly. First the addresses that operands and data hold: one that
+ * points to an instruction nobody reached, behind the end of other code, is a function. Then the gaps: what
+ * lies between functions and is no padding. Two kinds of evidence are needed there (a place where functions go, an
+ * instruction functions begin with, an end of the code before), the code must decode cleanly to an end, and it must
+ * not jump into the middle of a function: then it is a part of that one which its jump table or its call
+ * that was thought not to return would have led to.
+ */
+#define PROBE_INSNS 20000u
+#define PROBE_BLOCKS 256u
+
+struct probe {
+	bool is_clean;   /* decodes to an end on every way */
+	uint32_t into;   /* function whose middle it jumps into, CODE_NONE */
+	uint32_t end;    /* behind the first straight piece */
+	uint32_t seen[PROBE_BLOCKS];
+	uint32_t seen_cnt;
+};
+
+static bool is_aligned(const struct code *c, uint32_t loc)
+{
+	return space_va(&c->d->space, loc) % c->arch->func_align == 0;
+}
+
+static uint8_t flags_at(const struct code *c, uint32_t loc)
+{
+	size_t len;
+	const uint8_t *p = space_bytes(&c->d->space, loc, &len);
+	struct arch_insn in;
+	if (!p)
+		return 0;
+	c->arch->decode(c->arch, p, len, space_va(&c->d->space, loc), &in);
+	return in.flow == ARCH_FLOW_INVALID ? 0 : in.flags;
+}
+
+static bool probe_later(struct probe *p, uint32_t loc)
+{
+	for (uint32_t i = 0; i < p->seen_cnt; i++)
+		if (p->seen[i] == loc)
+			return true;
+	if (p->seen_cnt >= PROBE_BLOCKS)
+		return false;
+	p->seen[p->seen_cnt++] = loc;
+	return true;
+}
+
+/* A direct jump out of the probed code; false when it cannot be one. */
+static bool probe_jump(const struct code *c, struct probe *p, uint32_t to)
+{
+	if (to == LOC_NONE)
+		return false;
+	if (!code_in(c, to))
+		return code_import_of(c, to) != CODE_NONE;
+	if (code_has(c, c->starts, to) || code_in_plt(c, to))
+		return true;
+	if (!code_has(c, c->items, to))
+		return false;
+	const struct code_region *r = code_region_of(c, to);
+	if (code_has(c, c->covered, to) && r) {
+		uint32_t at = code_next(c, c->rec_bits, to, r->to);
+		uint32_t owner = at < r->to ? c->owner[code_rec_at(c, at)] : CODE_NONE;
+		if (owner != CODE_NONE)
+			p->into = p->into == CODE_NONE ? owner : MIN(p->into, owner);
+		return true;
+	}
+	return probe_later(p, to);
+}
+
+/* Straight code from `loc`; false when it is no clean code. */
+static bool probe_piece(const struct code *c, struct probe *p, uint32_t loc, const struct code_region *region)
+{
+	for (unsigned n = 0; n < PROBE_INSNS; n++) {
+		uint32_t at = code_next(c, c->rec_bits, loc, region->to);
+		uint32_t start = code_next(c, c->starts, loc + 1, MIN(at + 1, region->to));
+		if (at >= region->to || (start <= at && start < region->to))
+			return false; /* runs into a function without having ended */
+		if (code_has(c, c->covered, at)) {
+			uint32_t owner = c->owner[code_rec_at(c, at)];
+			if (owner != CODE_NONE && p->into == CODE_NONE)
+				p->into = owner;
+			return true;
+		}
+		const struct code_rec *r = &c->recs[code_rec_at(c, at)];
+		uint32_t next = at + r->len;
+		if (r->flags & ARCH_INSN_PRIVILEGED && r->flow != ARCH_FLOW_STOP)
+			return false;
+		switch ((enum arch_flow)r->flow) {
+		case ARCH_FLOW_CJUMP:
+			if (!probe_jump(c, p, r->target))
+				return false;
+			break;
+		case ARCH_FLOW_JUMP:
+			return probe_jump(c, p, r->target);
+		case ARCH_FLOW_CALL:
+			if (r->target == LOC_NONE || (code_in(c, r->target) && !code_has(c, c->items, r->target)))
+				return false;
+			if (code_has(c, c->starts, next))
+				return true;
+			break;
+		case ARCH_FLOW_ICALL:
+			if (code_has(c, c->starts, next))
+				return true;
+			break;
+		case ARCH_FLOW_IJUMP:
+		case ARCH_FLOW_RET:
+		case ARCH_FLOW_STOP:
+			return true;
+		case ARCH_FLOW_NEXT:
+		case ARCH_FLOW_INVALID:
+			return false;
+		}
+		if (code_has(c, c->pads, next) && r->flow != ARCH_FLOW_CJUMP) {
+			/* Padding behind a call up to a start: the call does not return. */
+			uint32_t q = next;
+			while (q < region->to && code_has(c, c->pads, q))
+				q = code_insn_end(c, q);
+			if (q >= region->to || code_has(c, c->starts, q) ||
+			    (is_aligned(c, q) && !code_is_jumped_to(c, q)))
+				return true;
+		}
+		loc = next;
+		if (loc >= region->to)
+			return false;
+	}
+	return false;
+}
+
+static void probe(const struct code *c, uint32_t loc, const struct code_region *region, struct probe *ret)
+{
+	ret->into = CODE_NONE;
+	ret->seen_cnt = 0;
+	ret->is_clean = true;
+	uint32_t at = code_next(c, c->rec_bits, loc, region->to);
+	ret->end = at < region->to ? at + c->recs[code_rec_at(c, at)].len : region->to;
+	probe_later(ret, loc);
+	for (uint32_t i = 0; i < ret->seen_cnt && ret->is_clean; i++) {
+		const struct code_region *r = code_region_of(c, ret->seen[i]);
+		ret->is_clean = r && probe_piece(c, ret, ret->seen[i], r);
+	}
+}
+
+static struct err *add_and_follow(struct code *c, uint32_t loc, enum image_source source)
+{
+	if (code_fn_add(c, loc, source) == CODE_NONE)
+		return &err_nomem;
+	return code_flow(c);
+}
+
+/* Words of data that hold addresses of code, in files whose pointers have no relocations. */
+static void scan_words(struct code *c, uint64_t *found)
+{
+	const struct image_data *d = c->d;
+	unsigned word = d->space.word_len;
+	uint64_t first = space_va(&d->space, c->regions.data[0].from);
+	uint64_t last = space_va(&d->space, c->regions.data[c->regions.cnt - 1].to - 1);
+	for (size_t i = 0; i < d->segs.cnt; i++) {
+		const struct space_seg *s = &d->segs.data[i];
+		if (s->perm & 1 || s->is_extern || !(s->perm & 4))
+			continue;
+		size_t len;
+		const uint8_t *p = space_bytes(&d->space, s->loc, &len);
+		for (size_t off = (size_t)(-s->va % word); p && off + word <= len; off += word) {
+			uint64_t v = 0;
+			if (!d->space.is_be) {
+				memcpy(&v, p + off, word);
+			} else if (!space_word(&d->space, s->loc + (uint32_t)off, word, &v)) {
+				continue;
+			}
+			if (v < first || v > last)
+				continue;
+			uint32_t loc = space_loc(&d->space, v);
+			if (loc != LOC_NONE && code_has(c, c->items, loc) && code_region_of(c, loc))
+				code_mark(c, found, loc);
+		}
+	}
+}
+
+static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak)
+{
+	if (!code_has(c, c->items, loc) || code_has(c, c->covered, loc) || code_has(c, c->pads, loc) ||
+	    code_in_plt(c, loc) || code_has(c, c->starts, loc))
+		return false;
+	const struct code_ext *e = code_ext_of(c, loc);
+	if (e && loc != e->from)
+		return false;
+	bool is_at_end = code_is_after_end(c, loc);
+	bool aligned = is_aligned(c, loc);
+	if (!is_weak)
+		return is_at_end || aligned;
+	return is_at_end && (aligned || flags_at(c, loc) & (ARCH_INSN_FRAME | ARCH_INSN_LANDING));
+}
+
+struct err *code_pointers(struct code *c)
+{
+	if (!c->regions.cnt)
+		return NULL;
+	uint64_t *words = alloc_array(bits_words(c->len) + 1, sizeof(*words));
+	if (!words)
+		return &err_nomem;
+	if (c->d->meta.fmt_type == FMT_TYPE_EXEC)
+		scan_words(c, words);
+	struct err *e = NULL;
+	for (size_t w = 0; w < bits_words(c->len) && !e; w++) {
+		uint64_t any = (c->taken[w] | words[w]) & c->items[w] & ~c->covered[w];
+		for (; any && !e; any &= any - 1) {
+			uint32_t loc = c->base + (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(any);
+			bool is_weak = !code_has(c, c->taken, loc);
+			if (pointer_is_start(c, loc, is_weak))
+				e = add_and_follow(c, loc, code_has(c, c->relocated, loc) ? IMAGE_SRC_RELOC
+											  : IMAGE_SRC_POINTER);
+		}
+	}
+	free(words);
+	return e;
+}
+
+/* The function whose code lies closest before `loc`, within 64 KiB; CODE_NONE. */
+static uint32_t owner_before(const struct code *c, uint32_t loc, const struct code_region *region)
+{
+	uint32_t from = loc - region->from > 65536 ? loc - 65536 : region->from;
+	uint32_t at = loc;
+	for (unsigned n = 0; n < 64; n++) {
+		at = code_prev(c, c->rec_bits, from, at);
+		if (at == CODE_NONE)
+			return CODE_NONE;
+		uint32_t owner = c->owner[code_rec_at(c, at)];
+		if (owner != CODE_NONE)
+			return owner;
+	}
+	return CODE_NONE;
+}
+
+/*
+ * Whether code that begins at `loc` uses what only the middle of a function has: registers that the caller keeps its
+ * values in, a frame, or a stack that is aligned for a call. Landing pads and cases of switches do.
+ */
+static bool is_mid_function(const struct code *c, uint32_t loc, const struct code_region *region)
+{
+	const struct arch *a = c->arch;
+	uint64_t kept = ~a->call_clobbers & ~((uint64_t)1 << a->sp_reg);
+	uint64_t written = 0;
+	for (unsigned n = 0; n < 64 && loc < region->to && code_has(c, c->items, loc); n++) {
+		size_t len;
+		const uint8_t *p = space_bytes(&c->d->space, loc, &len);
+		struct arch_effect e;
+		if (!p)
+			return false;
+		a->effect(a, p, len, space_va(&c->d->space, loc), &e);
+		bool has_rec = code_has(c, c->rec_bits, loc);
+		const struct code_rec *r = has_rec ? &c->recs[code_rec_at(c, loc)] : NULL;
+		if (r && (r->flow == ARCH_FLOW_CALL || r->flow == ARCH_FLOW_ICALL))
+			return r->target == LOC_NONE || code_pc_thunk(c, r->target) == ARCH_REG_NONE;
+		if (!e.sp_is_known || e.sp_delta)
+			return false;
+		bool is_save = e.op == ARCH_OP_STORE && e.base == a->sp_reg;
+		const uint8_t regs[] = {is_save ? ARCH_REG_NONE : e.src1, e.src2, e.base, e.index};
+		for (unsigned i = 0; i < ARRAY_LEN(regs) && e.op != ARCH_OP_OTHER; i++)
+			if (regs[i] < a->reg_cnt && (kept & ~written) >> regs[i] & 1)
+				return true;
+		if (e.op == ARCH_OP_LEA && e.base == a->sp_reg && e.index == ARCH_REG_NONE && e.imm >= 0)
+			return true;
+		if (r && code_rec_ends(r))
+			return false;
+		written |= e.writes;
+		loc = code_insn_end(c, loc);
+	}
+	return false;
+}
+
+enum verdict { GAP_SKIP, GAP_FUNCTION, GAP_PART };
+
+static enum verdict judge(const struct code *c, uint32_t loc, const struct code_region *region, struct probe *p,
+			  uint32_t *ret_fn)
+{
+	probe(c, loc, region, p);
+	*ret_fn = p->into;
+	if (!p->is_clean)
+		return GAP_SKIP;
+	if (p->into != CODE_NONE)
+		return GAP_PART;
+	uint32_t before = code_insn_before(c, loc);
+	bool is_padded = before != CODE_NONE && code_has(c, c->pads, before);
+	bool is_at_end = code_is_after_end(c, loc);
+	bool has_frame = flags_at(c, loc) & (ARCH_INSN_FRAME | ARCH_INSN_LANDING);
+	bool aligned = is_aligned(c, loc);
+	*ret_fn = owner_before(c, loc, region);
+	bool may_be_case = *ret_fn != CODE_NONE && c->fns.data[*ret_fn].flags & IMAGE_FN_INDIRECT;
+	if (may_be_case && !(has_frame && aligned))
+		return GAP_PART;
+	if (is_mid_function(c, loc, region))
+		return *ret_fn != CODE_NONE ? GAP_PART : GAP_SKIP;
+	if (has_frame + aligned + is_padded >= 2)
+		return GAP_FUNCTION;
+	if (is_at_end)
+		return region->is_section || has_frame || aligned ? GAP_FUNCTION : GAP_SKIP;
+	/* Right behind a call that is thought not to return. */
+	if (has_frame && aligned)
+		return GAP_FUNCTION;
+	return *ret_fn != CODE_NONE ? GAP_PART : GAP_SKIP;
+}
+
+static struct err *region_gaps(struct code *c, const struct code_region *region)
+{
+	struct probe p;
+	uint32_t pos = region->from;
+	while ((pos = code_next_gap(c, pos, region->to)) < region->to) {
+		const struct code_ext *e = code_ext_of(c, pos);
+		if (e) {
+			pos = e->to;
+			continue;
+		}
+		if (!code_has(c, c->items, pos) || code_has(c, c->pads, pos) || code_in_plt(c, pos)) {
+			pos = code_insn_end(c, pos);
+			continue;
+		}
+		uint32_t fn;
+		struct err *err = NULL;
+		switch (judge(c, pos, region, &p, &fn)) {
+		case GAP_FUNCTION:
+			err = add_and_follow(c, pos, IMAGE_SRC_PROLOGUE);
+			break;
+		case GAP_PART:
+			code_flow_part(c, fn, pos);
+			err = code_flow(c);
+			break;
+		case GAP_SKIP:
+			break;
+		}
+		if (err)
+			return err;
+		if (!code_has(c, c->covered, pos))
+			pos = MAX(p.end, pos + 1);
+		if (code_is_cancelled(c))
+			return NULL;
+	}
+	return NULL;
+}
+
+struct err *code_gaps(struct code *c)
+{
+	for (size_t i = 0; i < c->regions.cnt; i++) {
+		struct err *e = region_gaps(c, &c->regions.data[i]);
+		if (e)
+			return e;
+	}
+	return NULL;
+}
