@@ -3,47 +3,153 @@
 #define SESSION_OPS_H
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "session/session.h"
 
 /*
- * The operation table: each operation of docs/ops.md once, with its name, parameters, capability, help and handler.
- * The command line, the manual page and the shell completions (later RPC, MCP and Python) are made from it.
+ * The operation table: each operation of docs/ops.md once, with its name, parameters, capability, help, columns and
+ * handler. The command line, the manual page and the shell completions (later RPC, MCP and Python) are made from it.
+ * To add one: a handler in ops_*.c, its line in ops_table.c, its row in docs/ops.md, a golden case.
  */
-enum ops_param_type { OPS_FLAG, OPS_STRING, OPS_INT, OPS_ADDR, OPS_FUNC, OPS_FILE, OPS_CHOICE };
+enum ops_param_type { OPS_FLAG, OPS_STRING, OPS_INT, OPS_ADDR, OPS_FUNC, OPS_CHOICE };
 
 struct ops_param {
-	const char *name;      /* "count"; on the command line --count, or positional when is_positional */
+	const char *name;      /* "max_bytes"; on the command line --max-bytes, or positional when is_positional */
 	enum ops_param_type type;
 	bool is_positional, is_required, is_repeated;
 	const char *alias;     /* "limit", or null */
 	const char *choices;   /* for OPS_CHOICE: "a|b|c" */
+	const char *value;     /* what stands for the value in help: "N", "GLOB" */
 	const char *help;
+};
+
+#define OPS_PARAM_MAX 24
+
+/* A parsed value; `text` is what was written, borrowed. Repeated parameters collect in texts. */
+struct ops_value {
+	bool is_set;
+	const char *text;
+	uint64_t num;          /* OPS_INT */
+	const char **texts;    /* is_repeated; in the arena */
+	size_t text_cnt;
+};
+
+struct ops_op;
+
+struct ops_args {
+	const struct ops_op *op;
+	struct arena *arena;
+	struct ops_value values[OPS_PARAM_MAX]; /* parallel to the op's params */
 };
 
 enum ops_shape { OPS_OBJECT, OPS_LIST, OPS_TEXT };
 
-/* A column of the table for people, and of the JSON item: key and how to show it. */
-struct ops_column { const char *key; const char *title; char align; /* 'l' or 'r' */ };
+/* A column of the table for people: the key of the JSON item, its title ("" none), 'l' or 'r'. */
+struct ops_column { const char *key; const char *title; char align; };
 
-struct ops_value; /* parsed parameters; see ops.c */
+/*
+ * Where a handler writes its answer. It says each fact once, by key; what becomes of it is decided here: one JSON
+ * document (the RPC `result`), or a table for people with the columns of the operation. Keys are literals of ours.
+ */
+struct ops_out {
+	struct buf *buf;       /* the answer */
+	bool is_json;
+	bool has_color;        /* tables only */
+	struct json json;
+	const struct ops_op *op;
+	uint64_t max_bytes;    /* 0: none */
+	/* Table rows: cell texts one behind the other, their lengths row by row. */
+	struct buf cells;
+	struct buf cell_lens;  /* uint32_t each, column_cnt a row */
+	uint32_t row_cells[16];
+	struct buf row_texts[16];
+	bool in_item;
+	uint64_t item_cnt, total;
+	bool has_more;         /* a further page exists: `next` */
+	char next[96];
+	size_t mark;           /* length of buf at the start of the item being written */
+};
+
+/* One call of an operation. */
+struct ops_req {
+	struct ses_snap *sn;         /* null where the operation takes no target */
+	const struct ses_call *call;
+	const struct ops_args *args;
+	struct arena *arena;
+	struct ops_out *out;
+};
 
 struct ops_op {
 	const char *name;
 	uint32_t cap;          /* enum ses_cap */
 	enum ops_shape shape;
 	bool needs_target;     /* takes FILE */
+	bool is_raw;           /* may write text or bytes of its own form: --raw, --dot, --svg */
 	const char *help;      /* one line */
 	const struct ops_param *params;
-	size_t param_cnt;
-	/* Writes the RPC `result` as JSON to `out`. For lists: {"rev":..,"items":[..],"total":..,"next":..}. */
-	struct err *(*run)(struct ses_snap *sn, const struct ses_call *call, const struct ops_value *v, struct buf *out);
-	/* Writes the table (or text) for people; null: made from the JSON by the generic printer. */
-	struct err *(*print)(struct ses_snap *sn, const struct ses_call *call, const struct ops_value *v, struct buf *out);
 	const struct ops_column *columns;
-	size_t column_cnt;
+	struct err *(*run)(struct ops_req *rq);
+	const char *details;   /* more for the manual page and `scry help OP`, or null */
 };
 
 const struct ops_op *ops_table(size_t *ret_cnt);
 const struct ops_op *ops_find(const char *name);
+/* The name in the table nearest to `word` by edit distance, null when none is near. */
+const char *ops_nearest(const char *word);
+
+/* --- parameters ------------------------------------------------------------------------------------------ */
+
+size_t ops_param_cnt(const struct ops_op *op);
+size_t ops_column_cnt(const struct ops_op *op);
+/* By name or alias; '-' and '_' are the same. Null when the op has none such. */
+const struct ops_param *ops_param_find(const struct ops_op *op, const char *name, size_t len);
+/* The n-th positional parameter (the last one again when it is repeated), or null. */
+const struct ops_param *ops_param_at(const struct ops_op *op, size_t n);
+
+void ops_args_init(struct ops_args *a, const struct ops_op *op, struct arena *arena);
+/* Checks `text` against the type and keeps it. Error invalid. Flags take null. */
+_must_use_ struct err *ops_args_set(struct ops_args *a, const struct ops_param *p, const char *text);
+/* Error invalid when a required one is missing. */
+_must_use_ struct err *ops_args_check(const struct ops_args *a);
+
+bool ops_arg_is_set(const struct ops_args *a, const char *name);
+const char *ops_arg_str(const struct ops_args *a, const char *name); /* null when not set */
+uint64_t ops_arg_u64(const struct ops_args *a, const char *name, uint64_t otherwise);
+
+/* --- answers --------------------------------------------------------------------------------------------- */
+
+void ops_out_init(struct ops_out *o, const struct ops_op *op, struct buf *buf, bool is_json);
+void ops_out_fini(struct ops_out *o);
+
+/* A list: begin, items, end. `total` of UINT64_MAX is left out. */
+void ops_out_list(struct ops_out *o, struct ses_snap *sn);
+void ops_out_end_list(struct ops_out *o, uint64_t total);
+/* An item of a list, or the object of OPS_OBJECT. False: the byte budget is spent, the item was not begun and
+ * the handler sets `next` and stops. */
+bool ops_out_item(struct ops_out *o);
+void ops_out_end_item(struct ops_out *o);
+
+void ops_out_str(struct ops_out *o, const char *key, const char *s, size_t len);
+void ops_out_cstr(struct ops_out *o, const char *key, const char *s);
+void ops_out_text(struct ops_out *o, const char *key, struct ses_text t);
+void ops_out_u64(struct ops_out *o, const char *key, uint64_t v);
+void ops_out_addr(struct ops_out *o, const char *key, uint64_t va);
+void ops_out_bool(struct ops_out *o, const char *key, bool v);
+void ops_out_null(struct ops_out *o, const char *key);
+/* A list of short words: ["thunk","noreturn"]; in a table separated by spaces. */
+void ops_out_words(struct ops_out *o, const char *key, const char *const *words, size_t cnt);
+
+/* Text of the target made safe to show: control bytes and bytes that are not UTF-8 become \xNN or \n escapes. */
+void ops_escape(struct buf *out, const char *s, size_t len);
+
+/* Cells a terminal gives the text (UTF-8): wide characters count two. */
+uint32_t ops_text_width(const char *s, size_t len);
+
+/* --- generators ------------------------------------------------------------------------------------------ */
+
+void ops_write_man(struct buf *out);                                 /* roff */
+void ops_write_usage(struct buf *out);                               /* `scry help` */
+void ops_write_op_help(struct buf *out, const struct ops_op *op);    /* `scry help OP` */
+_must_use_ struct err *ops_write_completion(struct buf *out, const char *shell);
 
 #endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two databases. Reading is on the path of every command, so a read opens the file read-only, runs one
+ * statement and closes; a write makes the schema when it is not there. SQLite's own locks are the only locks.
+ *
+ * A database that SQLite calls corrupt is never deleted here: edits.db is precious. global.db holds only what can be
+ * computed again, so a broken one is moved aside.
+ */
+#include "session/store_int.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define STORE_BUSY_MS 60000
+#define STORE_QUIET_NS 2000000000
+
+static const char store_global_schema[] =
+	"CREATE TABLE IF NOT EXISTS stat_cache(dev INTEGER NOT NULL, ino INTEGER NOT NULL, len INTEGER NOT NULL,"
+	" mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, hashed_ns INTEGER NOT NULL, sha256 BLOB NOT NULL,"
+	" PRIMARY KEY(dev, ino)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS consent(sha256 BLOB NOT NULL, uid INTEGER NOT NULL, time_ns INTEGER NOT NULL,"
+	" PRIMARY KEY(sha256, uid)) WITHOUT ROWID;";
+
+/* docs/store.md describes the tables. `state` is one row: the only version there is. */
+static const char store_edits_schema[] =
+	"CREATE TABLE IF NOT EXISTS state(id INTEGER PRIMARY KEY CHECK(id = 1), rev INTEGER NOT NULL,"
+	" image_gen INTEGER NOT NULL, built_from_rev INTEGER NOT NULL, directive_rev INTEGER NOT NULL, path BLOB NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS journal(seq INTEGER PRIMARY KEY, rev INTEGER NOT NULL, time_ns INTEGER NOT NULL,"
+	" author TEXT NOT NULL, author_kind TEXT NOT NULL, op TEXT NOT NULL, addr INTEGER, before BLOB, after BLOB,"
+	" note TEXT, undone_by INTEGER);"
+	"CREATE INDEX IF NOT EXISTS journal_rev ON journal(rev);"
+	"INSERT OR IGNORE INTO state VALUES(1, 0, 0, 0, 0, x'');";
+
+static struct err *db_error(sqlite3 *db, const char *path)
+{
+	int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
+	const char *why = db ? sqlite3_errmsg(db) : "out of memory";
+	switch (code & 0xff) {
+	case SQLITE_NOMEM:
+		return &err_nomem;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return err_new(ERR_BUSY, "%s: another process holds it", path);
+	case SQLITE_READONLY:
+		return err_new(ERR_READONLY, "%s: %s", path, why);
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+		return err_new(ERR_DENIED, "%s: %s", path, why);
+	default:
+		return err_new(ERR_IO, "%s: %s", path, why);
+	}
+}
+
+static void db_closep(sqlite3 **db)
+{
+	sqlite3_close_v2(*db);
+}
+
+static void db_finalizep(sqlite3_stmt **st)
+{
+	sqlite3_finalize(*st);
+}
+#define _cleanup_db_ _cleanup_(db_closep)
+#define _cleanup_stmt_ _cleanup_(db_finalizep)
+
+/* Opens for reading; null when there is none or it cannot be read. */
+static sqlite3 *db_open_read(const char *path)
+{
+	sqlite3 *db = NULL;
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+		sqlite3_close_v2(db);
+		return NULL;
+	}
+	sqlite3_busy_timeout(db, STORE_BUSY_MS);
+	return db;
+}
+
+/* Opens for writing and makes the schema when the file is new. `mode` is the journal mode asked for. */
+static struct err *db_open_write(const char *path, const char *schema, const char *mode, sqlite3 **ret)
+{
+	mode_t was = umask(077);
+	sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	if (rc == SQLITE_OK) {
+		sqlite3_busy_timeout(db, STORE_BUSY_MS);
+		char pragma[64];
+		snprintf(pragma, sizeof(pragma), "PRAGMA journal_mode=%s", mode);
+		/* Where WAL cannot work SQLite stays in its rollback mode, which is as safe. */
+		(void)sqlite3_exec(db, pragma, NULL, NULL, NULL);
+		(void)sqlite3_exec(db, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
+		rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	}
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, schema, NULL, NULL, NULL);
+	umask(was);
+	if (rc != SQLITE_OK) {
+		struct err *e = db_error(db, path);
+		sqlite3_close_v2(db);
+		return e;
+	}
+	*ret = db;
+	return NULL;
+}
+
+static int64_t store_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static char *store_global_path(const struct store *st)
+{
+	char *path = NULL;
+	return asprintf(&path, "%s/global.db", st->root) < 0 ? NULL : path;
+}
+
+bool store_find_sha256(struct store *st, const struct file *f, uint8_t ret_sha256[32])
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_global_path(st);
+	_cleanup_db_ sqlite3 *db = path ? db_open_read(path) : NULL;
+	_cleanup_stmt_ sqlite3_stmt *q = NULL;
+	if (!db || sqlite3_prepare_v2(db, "SELECT len, mtime_ns, ctime_ns, hashed_ns, sha256 FROM stat_cache"
+				      " WHERE dev=?1 AND ino=?2", -1, &q, NULL) != SQLITE_OK)
+		return false;
+	sqlite3_bind_int64(q, 1, (sqlite3_int64)f->dev);
+	sqlite3_bind_int64(q, 2, (sqlite3_int64)f->ino);
+	if (sqlite3_step(q) != SQLITE_ROW || sqlite3_column_int64(q, 0) != (sqlite3_int64)f->len ||
+	    sqlite3_column_int64(q, 1) != f->mtime_ns || sqlite3_column_int64(q, 2) != f->ctime_ns ||
+	    sqlite3_column_bytes(q, 4) != 32)
+		return false;
+	int64_t hashed = sqlite3_column_int64(q, 3);
+	if (hashed - f->mtime_ns < STORE_QUIET_NS || hashed - f->ctime_ns < STORE_QUIET_NS)
+		return false;
+	memcpy(ret_sha256, sqlite3_column_blob(q, 4), 32);
+	return true;
+}
+
+static int store_insert_sha256(sqlite3 *db, const struct file *f, const uint8_t sha256[32], int64_t now)
+{
+	_cleanup_stmt_ sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO stat_cache(dev, ino, len, mtime_ns, ctime_ns, hashed_ns, sha256)"
+				    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)", -1, &q, NULL);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_int64(q, 1, (sqlite3_int64)f->dev);
+	sqlite3_bind_int64(q, 2, (sqlite3_int64)f->ino);
+	sqlite3_bind_int64(q, 3, (sqlite3_int64)f->len);
+	sqlite3_bind_int64(q, 4, f->mtime_ns);
+	sqlite3_bind_int64(q, 5, f->ctime_ns);
+	sqlite3_bind_int64(q, 6, now);
+	sqlite3_bind_blob(q, 7, sha256, 32, SQLITE_STATIC);
+	return sqlite3_step(q) == SQLITE_DONE ? SQLITE_OK : sqlite3_errcode(db);
+}
+
+struct err *store_put_sha256(struct store *st, const struct file *f, const uint8_t sha256[32])
+{
+	int64_t now = store_now_ns();
+	if (now - f->mtime_ns < STORE_QUIET_NS || now - f->ctime_ns < STORE_QUIET_NS)
+		return NULL;
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_global_path(st);
+	_cleanup_db_ sqlite3 *db = NULL;
+	struct err *e = path ? store_make_root(st) : &err_nomem;
+	/* A rollback journal, not WAL: a cache of one-row lookups gains nothing from WAL, and every command would
+	 * pay for mapping its shared index. */
+	if (!e)
+		e = db_open_write(path, store_global_schema, "DELETE", &db);
+	if (e)
+		return e;
+	if (store_insert_sha256(db, f, sha256, now) != SQLITE_OK || sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+		return db_error(db, path);
+	return NULL;
+}
+
+static bool store_read_state(sqlite3 *db, struct store_state *ret)
+{
+	_cleanup_stmt_ sqlite3_stmt *q = NULL;
+	if (sqlite3_prepare_v2(db, "SELECT rev, image_gen, built_from_rev, directive_rev FROM state", -1, &q, NULL) != SQLITE_OK ||
+	    sqlite3_step(q) != SQLITE_ROW)
+		return false;
+	ret->rev = (uint64_t)sqlite3_column_int64(q, 0);
+	ret->image_gen = (uint32_t)sqlite3_column_int64(q, 1);
+	ret->built_from_rev = (uint64_t)sqlite3_column_int64(q, 2);
+	ret->directive_rev = (uint64_t)sqlite3_column_int64(q, 3);
+	return true;
+}
+
+/*
+ * While there is no write-ahead log the database file holds everything, and one row can be read without SQLite's
+ * locks and without making its shared-memory index, which is most of what a read would cost. A checkpoint cannot
+ * have begun unless a log appeared, so the read counts when there is none before and after it and the file has not
+ * been written meanwhile. False: read it the slow way.
+ */
+static bool store_read_quiet(const char *path, struct store_state *ret)
+{
+	struct buf uri = {0};
+	_cleanup_free_ char *wal = NULL;
+	struct stat before, after, log;
+	if (asprintf(&wal, "%s-wal", path) < 0 || stat(path, &before) || !stat(wal, &log))
+		return false;
+	buf_add_str(&uri, "file:");
+	for (const char *p = path; *p; p++) {
+		if (*p == '%' || *p == '?' || *p == '#')
+			buf_printf(&uri, "%%%02x", (unsigned)(uint8_t)*p);
+		else
+			buf_add_ch(&uri, *p);
+	}
+	buf_add(&uri, "?immutable=1", 13);
+	sqlite3 *db = NULL;
+	bool ok = !uri.failed && sqlite3_open_v2(uri.data, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI,
+						 NULL) == SQLITE_OK && store_read_state(db, ret);
+	sqlite3_close_v2(db);
+	buf_fini(&uri);
+	return ok && stat(wal, &log) && !stat(path, &after) && after.st_ino == before.st_ino &&
+	       after.st_mtim.tv_sec == before.st_mtim.tv_sec && after.st_mtim.tv_nsec == before.st_mtim.tv_nsec;
+}
+
+struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct store_state *ret)
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
+	if (!path)
+		return &err_nomem;
+	if (store_read_quiet(path, ret))
+		return ret->image_gen ? NULL : &err_not_found;
+	_cleanup_db_ sqlite3 *db = db_open_read(path);
+	if (!db)
+		return &err_not_found;
+	if (!store_read_state(db, ret))
+		return sqlite3_errcode(db) == SQLITE_CORRUPT || sqlite3_errcode(db) == SQLITE_NOTADB ? db_error(db, path) :
+												  &err_not_found;
+	return ret->image_gen ? NULL : &err_not_found;
+}
+
+static int store_insert_publication(sqlite3 *db, const struct store_state *s, const char *target_path)
+{
+	_cleanup_stmt_ sqlite3_stmt *up = NULL;
+	_cleanup_stmt_ sqlite3_stmt *in = NULL;
+	int rc = sqlite3_prepare_v2(db, "UPDATE state SET rev=?1, image_gen=?2, built_from_rev=?3, path=?4", -1, &up, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(db, "INSERT INTO journal(rev, time_ns, author, author_kind, op, after)"
+					" VALUES(?1, ?2, 'scry', 'script', 'analysis', ?3)", -1, &in, NULL);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_int64(up, 1, (sqlite3_int64)s->rev);
+	sqlite3_bind_int64(up, 2, s->image_gen);
+	sqlite3_bind_int64(up, 3, (sqlite3_int64)s->built_from_rev);
+	sqlite3_bind_blob(up, 4, target_path, (int)strlen(target_path), SQLITE_STATIC);
+	sqlite3_bind_int64(in, 1, (sqlite3_int64)s->rev);
+	sqlite3_bind_int64(in, 2, store_now_ns());
+	sqlite3_bind_int64(in, 3, s->image_gen);
+	if (sqlite3_step(up) != SQLITE_DONE || sqlite3_step(in) != SQLITE_DONE)
+		return sqlite3_errcode(db);
+	return sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+}
+
+struct err *store_publish(struct store *st, const uint8_t sha256[32], const char *target_path, const struct buf *image,
+			  uint64_t built_from_rev, struct store_state *ret)
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
+	_cleanup_db_ sqlite3 *db = NULL;
+	struct err *e = path ? store_make_target(st, sha256) : &err_nomem;
+	/* The write lock is held from here to the commit, so generation numbers cannot collide. */
+	if (!e)
+		e = db_open_write(path, store_edits_schema, "WAL", &db);
+	if (e)
+		return e;
+	struct store_state s = {0};
+	if (!store_read_state(db, &s))
+		return db_error(db, path);
+	s.rev++;
+	s.image_gen++;
+	s.built_from_rev = built_from_rev;
+	_cleanup_free_ char *image_path = store_image_path(st, sha256, s.image_gen);
+	e = image_path ? file_write_atomic(image_path, image->data, image->len) : &err_nomem;
+	if (!e && store_insert_publication(db, &s, target_path) != SQLITE_OK)
+		e = db_error(db, path);
+	if (e)
+		return e;
+	store_unlink_old(st, sha256, s.image_gen);
+	store_touch_stamp(st, sha256);
+	*ret = s;
+	return NULL;
+}
+
+static int store_mode_row(void *ctx, int n, char **values, char **names)
+{
+	(void)names;
+	if (n > 0 && values[0])
+		snprintf((char *)ctx, 16, "%s", values[0]);
+	return 0;
+}
+
+struct err *store_try(struct store *st, char ret_mode[16])
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = NULL;
+	ret_mode[0] = 0;
+	struct err *e = store_make_root(st);
+	if (e)
+		return e;
+	if (asprintf(&path, "%s/doctor.%d.db", st->root, (int)getpid()) < 0)
+		return &err_nomem;
+	sqlite3 *db = NULL;
+	e = db_open_write(path, store_global_schema, "WAL", &db);
+	if (!e && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+		e = db_error(db, path);
+	if (!e)
+		(void)sqlite3_exec(db, "PRAGMA journal_mode", store_mode_row, ret_mode, NULL);
+	sqlite3_close_v2(db);
+	unlink(path);
+	return e;
+}
