@@ -1,7 +1,403 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line: words to an operation of the table, its answer to stdout, diagnostics to stderr, one exit status.
+ * Nothing here knows what an operation does.
+ */
 #include "cli/cli.h"
+
+#include "session/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* What the words said. */
+struct cli {
+	const struct ops_op *op;
+	struct ops_args args;
+	struct arena arena;
+	const char *file;
+	bool is_json, is_help, has_color, no_store, is_progress;
+};
+
+static atomic_bool cli_interrupted;
+
+static void cli_on_signal(int sig)
+{
+	(void)sig;
+	atomic_store(&cli_interrupted, true);
+}
+
+/* --- errors --- */
+
+static int cli_fail(struct err *e)
+{
+	struct buf line = {0};
+	buf_add_str(&line, "scry: ");
+	ops_escape(&line, e->text, strlen(e->text));
+	buf_add_ch(&line, '\n');
+	if (e->fix) {
+		buf_add_str(&line, "  ");
+		ops_escape(&line, e->fix, strlen(e->fix));
+		buf_add_ch(&line, '\n');
+	}
+	if (!line.failed)
+		(void)!write(STDERR_FILENO, line.data, line.len);
+	buf_fini(&line);
+	int status = err_exit_status(e->kind);
+	/* A file one may not read is a missing privilege, not a refusal of scry's. */
+	if (e->kind == ERR_DENIED && e->os_errno)
+		status = 4;
+	if (e->kind == ERR_CANCELLED && atomic_load(&cli_interrupted))
+		status = 130;
+	err_free(e);
+	return status;
+}
+
+/* Everything to stdout at once. A reader that went away is no failure; a full disk is. */
+static struct err *cli_write(const struct buf *out)
+{
+	size_t done = 0;
+	while (done < out->len) {
+		ssize_t n = write(STDOUT_FILENO, out->data + done, out->len - done);
+		if (n < 0 && errno == EINTR && !atomic_load(&cli_interrupted))
+			continue;
+		if (n < 0 && errno == EPIPE)
+			return NULL;
+		if (n < 0)
+			return err_os(errno == EACCES || errno == EPERM ? EIO : errno, "stdout: cannot write");
+		done += (size_t)n;
+	}
+	return NULL;
+}
+
+static int cli_print(const struct buf *out)
+{
+	if (out->failed)
+		return cli_fail(&err_nomem);
+	struct err *e = cli_write(out);
+	return e ? cli_fail(e) : 0;
+}
+
+/* --- words --- */
+
+static struct err *cli_color(struct cli *c, const char *when)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	if (!when || !strcmp(when, "auto"))
+		c->has_color = isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
+	else if (!strcmp(when, "always") || !strcmp(when, "never"))
+		c->has_color = *when == 'a';
+	else
+		return err_new(ERR_INVALID, "--color: '%s' is none of never, auto, always", when);
+	return NULL;
+}
+
+/* The options every command has; true when it was one. `value` is what follows '=', or null. */
+static bool cli_global(struct cli *c, const char *name, size_t len, struct err **ret_err)
+{
+	static const char *const flags[] = {"json", "help", "no-store"};
+	bool *const slots[] = {&c->is_json, &c->is_help, &c->no_store};
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+		if (len != strlen(flags[i]) || memcmp(name, flags[i], len))
+			continue;
+		if (name[len] == '=')
+			*ret_err = err_new(ERR_INVALID, "--%s takes no value", flags[i]);
+		*slots[i] = true;
+		return true;
+	}
+	return false;
+}
+
+static struct err *cli_unknown_option(const struct cli *c, const char *word)
+{
+	return err_fix(err_new(ERR_INVALID, "%s: %s has no such option", word, c->op->name), "scry help %s", c->op->name);
+}
+
+/* One option word; *ret_used tells whether the next word was its value. */
+static struct err *cli_option(struct cli *c, const char *word, const char *next, bool *ret_used)
+{
+	const char *name = word + 2;
+	size_t len = strcspn(name, "=");
+	const char *value = name[len] == '=' ? name + len + 1 : NULL;
+	struct err *e = NULL;
+	*ret_used = false;
+	if (cli_global(c, name, len, &e))
+		return e;
+	if (len == 5 && !memcmp(name, "color", 5)) {
+		*ret_used = !value && next;
+		return value || next ? cli_color(c, value ? value : next) : err_new(ERR_INVALID, "--color needs a value");
+	}
+	const struct ops_param *p = ops_param_find(c->op, name, len);
+	if (!p || p->is_positional)
+		return cli_unknown_option(c, word);
+	if (p->type == OPS_FLAG)
+		return ops_args_set(&c->args, p, value);
+	*ret_used = !value;
+	return ops_args_set(&c->args, p, value ? value : next);
+}
+
+static struct err *cli_positional(struct cli *c, const char *word, size_t *n)
+{
+	if (c->op->needs_target && !c->file) {
+		c->file = word;
+		return NULL;
+	}
+	const struct ops_param *p = ops_param_at(c->op, (*n)++);
+	if (!p)
+		return err_fix(err_new(ERR_INVALID, "%s: one word too many for %s", word, c->op->name), "scry help %s", c->op->name);
+	return ops_args_set(&c->args, p, word);
+}
+
+static struct err *cli_parse(struct cli *c, int argc, char **argv)
+{
+	struct err *e = cli_color(c, NULL);
+	size_t positional = 0;
+	bool only_words = false;
+	for (int i = 0; i < argc && !e; i++) {
+		const char *word = argv[i];
+		bool used = false;
+		if (!only_words && !strcmp(word, "--"))
+			only_words = true;
+		else if (!only_words && (!strcmp(word, "-h") || !strcmp(word, "-j")))
+			*(word[1] == 'h' ? &c->is_help : &c->is_json) = true;
+		else if (!only_words && word[0] == '-' && word[1] == '-')
+			e = cli_option(c, word, i + 1 < argc ? argv[i + 1] : NULL, &used);
+		else if (!only_words && word[0] == '-' && word[1] && (word[1] < '0' || word[1] > '9'))
+			e = cli_unknown_option(c, word);
+		else
+			e = cli_positional(c, word, &positional);
+		i += used;
+	}
+	if (e || c->is_help)
+		return e;
+	if (c->op->needs_target && !c->file)
+		return err_fix(err_new(ERR_INVALID, "%s: FILE is missing", c->op->name), "scry help %s", c->op->name);
+	return ops_args_check(&c->args);
+}
+
+/* --- progress --- */
+
+static void cli_progress(void *ctx, const struct ses_progress *p)
+{
+	struct cli *c = ctx;
+	char line[160];
+	int n;
+	if (p->total) {
+		char bar[21];
+		uint64_t filled = p->done >= p->total ? 20 : p->done * 20 / p->total;
+		for (unsigned i = 0; i < 20; i++)
+			bar[i] = i < filled ? '#' : '.';
+		bar[20] = 0;
+		n = snprintf(line, sizeof(line), "\r\033[K[%s] %3u%%  %s", bar, (unsigned)(filled * 5), p->stage);
+	} else {
+		n = snprintf(line, sizeof(line), "\r\033[K%s", p->stage);
+	}
+	if (p->func_cnt && n > 0 && (size_t)n < sizeof(line))
+		n += snprintf(line + n, sizeof(line) - (size_t)n, ", %llu functions", (unsigned long long)p->func_cnt);
+	if (n > 0)
+		(void)!write(STDERR_FILENO, line, MIN((size_t)n, sizeof(line) - 1));
+	c->is_progress = true;
+}
+
+static void cli_progress_end(struct cli *c)
+{
+	if (c->is_progress)
+		(void)!write(STDERR_FILENO, "\r\033[K", 4);
+	c->is_progress = false;
+}
+
+/* --- running --- */
+
+static uint64_t cli_deadline(const struct cli *c)
+{
+	uint64_t ms = ops_arg_u64(&c->args, "deadline_ms", 0);
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return ms ? (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec + MIN(ms, (uint64_t)1 << 40) * 1000000 : 0;
+}
+
+static void cli_note_rest(const struct cli *c, const struct ops_out *o)
+{
+	if (c->is_json || !o->has_more)
+		return;
+	struct buf line = {0};
+	buf_printf(&line, "scry: %llu shown", (unsigned long long)o->item_cnt);
+	if (o->total && o->total != UINT64_MAX && c->op->columns)
+		buf_printf(&line, " of %llu", (unsigned long long)o->total);
+	buf_printf(&line, "; more with --cursor %s\n", o->next);
+	if (!line.failed)
+		(void)!write(STDERR_FILENO, line.data, line.len);
+	buf_fini(&line);
+}
+
+static int cli_answer(struct cli *c, struct ses_snap *sn)
+{
+	struct ses_call call = {.deadline_ns = cli_deadline(c), .cancel = &cli_interrupted, .caps = ~(uint32_t)0,
+				.max_bytes = ops_arg_u64(&c->args, "max_bytes", 0)};
+	struct buf text = {0};
+	struct ops_out out;
+	ops_out_init(&out, c->op, &text, c->is_json);
+	out.has_color = c->has_color;
+	struct ops_req rq = {.sn = sn, .call = &call, .args = &c->args, .arena = &c->arena, .out = &out};
+	struct err *e = ops_run(&rq);
+	if (c->is_json && text.len)
+		buf_add_ch(&text, '\n');
+	int status = text.len || !e ? cli_print(&text) : 0;
+	if (!status)
+		cli_note_rest(c, &out);
+	if (!e)
+		e = take_ptr(out.status);
+	if (e) {
+		int why = cli_fail(e);
+		status = status ? status : why;
+	}
+	ops_out_fini(&out);
+	buf_fini(&text);
+	return status;
+}
+
+static int cli_with_target(struct cli *c)
+{
+	struct ses_opts opts = {.threads = (unsigned)MIN(ops_arg_u64(&c->args, "threads", 0), 1024), .force = ops_arg_is_set(&c->args, "force"),
+				.no_store = c->no_store, .cancel = &cli_interrupted};
+	if (isatty(STDERR_FILENO)) {
+		opts.progress = cli_progress;
+		opts.progress_ctx = c;
+	}
+	struct ses *s = NULL;
+	struct err *e = ses_open(c->file, &opts, &s);
+	cli_progress_end(c);
+	if (e)
+		return cli_fail(e);
+	if (ses_store_note(s)) {
+		struct buf line = {0};
+		buf_printf(&line, "scry: the analysis is kept in memory only: %s\n", ses_store_note(s));
+		(void)!write(STDERR_FILENO, line.data, line.len);
+		buf_fini(&line);
+	}
+	struct ses_snap *sn = ses_snap_get(s);
+	int status = cli_answer(c, sn);
+	ses_snap_put(sn);
+	ses_close(s);
+	return status;
+}
+
+static int cli_op_help(const struct ops_op *op)
+{
+	struct buf text = {0};
+	ops_write_op_help(&text, op);
+	int status = cli_print(&text);
+	buf_fini(&text);
+	return status;
+}
+
+static int cli_op(const struct ops_op *op, int argc, char **argv)
+{
+	struct cli c = {.op = op};
+	ops_args_init(&c.args, op, &c.arena);
+	struct err *e = cli_parse(&c, argc, argv);
+	int status;
+	if (e)
+		status = cli_fail(e);
+	else if (c.is_help)
+		status = cli_op_help(op);
+	else if (op->needs_target)
+		status = cli_with_target(&c);
+	else
+		status = cli_answer(&c, NULL);
+	arena_fini(&c.arena);
+	return status;
+}
+
+static int cli_usage(int fd)
+{
+	struct buf text = {0};
+	ops_write_usage(&text);
+	int status = 0;
+	if (fd == STDOUT_FILENO)
+		status = cli_print(&text);
+	else if (!text.failed)
+		(void)!write(fd, text.data, text.len);
+	buf_fini(&text);
+	return status;
+}
+
+static int cli_help(int argc, char **argv)
+{
+	if (!argc)
+		return cli_usage(STDOUT_FILENO);
+	const struct ops_op *op = ops_find(argv[0]);
+	if (op)
+		return cli_op_help(op);
+	const char *near = ops_nearest(argv[0]);
+	struct err *e = err_new(ERR_INVALID, "%s: there is no such command", argv[0]);
+	return cli_fail(near ? err_fix(e, "did you mean %s?", near) : err_fix(e, "scry help lists them"));
+}
+
+/* `scry FILE`: the workbench, or the overview where nobody could use one. */
+static int cli_file(const char *path, int argc, char **argv, int (*open_workbench)(const char *path))
+{
+	if (!argc && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		return open_workbench(path);
+	cli_signals();
+	/* Options may follow the file; the file itself is never one. */
+	char *words[16];
+	int n = 0;
+	while (n < argc && n < (int)ARRAY_LEN(words) - 2) {
+		words[n] = argv[n];
+		n++;
+	}
+	words[n++] = (char *)"--";
+	words[n++] = (char *)path;
+	return cli_op(ops_find("info"), n, words);
+}
+
+static int cli_unknown(const char *word)
+{
+	const char *near = ops_nearest(word);
+	struct err *e = err_new(near && !strchr(word, '/') ? ERR_INVALID : ERR_BAD_INPUT, "%s: there is no such file or command", word);
+	return cli_fail(near && !strchr(word, '/') ? err_fix(e, "did you mean scry %s?", near) : e);
+}
+
+/* The second signal ends the process (SA_RESETHAND), should anything not look at the flag. */
+static void cli_signals(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
+	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+}
 
 int cli_main(int argc, char **argv, int (*open_workbench)(const char *path))
 {
-	return argc > 1 ? open_workbench(argv[1]) : 2;
+	if (argc < 2) {
+		(void)cli_usage(STDERR_FILENO);
+		return 2;
+	}
+	const char *word = argv[1];
+	if (!strcmp(word, "--")) {
+		if (argc < 3)
+			return cli_fail(err_new(ERR_INVALID, "a file is missing after --"));
+		return cli_file(argv[2], argc - 3, argv + 3, open_workbench);
+	}
+	if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h"))
+		return cli_help(argc - 2, argv + 2);
+	if (!strcmp(word, "--version") || !strcmp(word, "-V"))
+		return cli_op(ops_find("version"), argc - 2, argv + 2);
+	const struct ops_op *op = ops_find(word);
+	if (op) {
+		cli_signals();
+		return cli_op(op, argc - 2, argv + 2);
+	}
+	if (word[0] == '-')
+		return cli_fail(err_fix(err_new(ERR_INVALID, "%s: there is no such option", word), "scry help"));
+	struct stat st;
+	if (lstat(word, &st) && errno == ENOENT)
+		return cli_unknown(word);
+	return cli_file(word, argc - 2, argv + 2, open_workbench);
 }

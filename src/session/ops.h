@@ -61,13 +61,12 @@ struct ops_out {
 	/* Table rows: cell texts one behind the other, their lengths row by row. */
 	struct buf cells;
 	struct buf cell_lens;  /* uint32_t each, column_cnt a row */
-	uint32_t row_cells[16];
 	struct buf row_texts[16];
-	bool in_item;
 	uint64_t item_cnt, total;
 	bool has_more;         /* a further page exists: `next` */
 	char next[96];
-	size_t mark;           /* length of buf at the start of the item being written */
+	char etag[20];         /* "" none */
+	struct err *status;    /* what the answer as a whole comes to, when it is an answer all the same; owned */
 };
 
 /* One call of an operation. */
@@ -91,6 +90,10 @@ struct ops_op {
 	struct err *(*run)(struct ops_req *rq);
 	const char *details;   /* more for the manual page and `scry help OP`, or null */
 };
+
+/* Runs the operation: capabilities, the target's identity before and after, the etag, the handler. The answer is in
+ * rq->out->buf, which holds nothing of it when there is an error other than of kind bad_input. */
+_must_use_ struct err *ops_run(struct ops_req *rq);
 
 const struct ops_op *ops_table(size_t *ret_cnt);
 const struct ops_op *ops_find(const char *name);

@@ -20,6 +20,7 @@ void ops_out_init(struct ops_out *o, const struct ops_op *op, struct buf *buf, b
 
 void ops_out_fini(struct ops_out *o)
 {
+	err_free(o->status);
 	buf_fini(&o->cells);
 	buf_fini(&o->cell_lens);
 	for (size_t i = 0; i < ARRAY_LEN(o->row_texts); i++)
@@ -110,6 +111,10 @@ void ops_out_list(struct ops_out *o, struct ses_snap *sn)
 		json_key(&o->json, "pending");
 		json_bool(&o->json, true);
 	}
+	if (o->etag[0]) {
+		json_key(&o->json, "etag");
+		json_str(&o->json, o->etag);
+	}
 	json_key(&o->json, "items");
 	json_arr(&o->json);
 }
@@ -118,7 +123,6 @@ bool ops_out_item(struct ops_out *o)
 {
 	if (o->max_bytes && o->item_cnt && o->buf->len >= o->max_bytes)
 		return false;
-	o->in_item = true;
 	o->item_cnt++;
 	if (o->is_json) {
 		json_obj(&o->json);
@@ -154,7 +158,6 @@ static void ops_out_object_table(struct ops_out *o)
 
 void ops_out_end_item(struct ops_out *o)
 {
-	o->in_item = false;
 	if (o->is_json) {
 		json_end_obj(&o->json);
 		return;

@@ -1,2 +1,316 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/session.h"
+/*
+ * Opening a target and handing out snapshots. The short way, taken whenever the target was seen before: map the
+ * file, ask the stat cache for its hash, read one row, map the image. Nothing of the target is parsed. The long way is
+ * in ses_build.c and runs in the caller or in the session's worker.
+ */
+#include "session/ses_int.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#define SES_EVENT_NS 50000000
+
+uint64_t ses_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+struct err *ses_call_check(const struct ses_call *call)
+{
+	if (!call)
+		return NULL;
+	if (call->cancel && atomic_load(call->cancel))
+		return err_new(ERR_CANCELLED, "cancelled");
+	if (call->deadline_ns && ses_now_ns() > call->deadline_ns)
+		return err_new(ERR_TIMEOUT, "the deadline passed");
+	return NULL;
+}
+
+/* --- snapshots --- */
+
+struct ses_snap *ses_snap_new(struct ses *s, struct image *im, struct buf *mem, bool is_preview)
+{
+	struct ses_snap *sn = calloc(1, sizeof(*sn));
+	if (!sn)
+		return NULL;
+	atomic_init(&sn->refs, 1);
+	pthread_mutex_init(&sn->lock, NULL);
+	sn->ses = s;
+	sn->im = im;
+	sn->arch = s->arch;
+	sn->space = image_space(im);
+	sn->is_preview = is_preview;
+	if (mem) {
+		sn->mem = *mem;
+		*mem = (struct buf){0};
+	}
+	return sn;
+}
+
+void ses_snap_free(struct ses_snap *sn)
+{
+	if (!sn)
+		return;
+	for (size_t i = 0; i < SES_VIEW_MAX; i++) {
+		free(sn->views[i].key);
+		free(sn->views[i].idx);
+	}
+	free(sn->marks);
+	free(sn->edges);
+	image_unref(sn->im);
+	buf_fini(&sn->mem);
+	pthread_mutex_destroy(&sn->lock);
+	free(sn);
+}
+
+struct ses_snap *ses_snap_get(struct ses *s)
+{
+	pthread_mutex_lock(&s->lock);
+	struct ses_snap *sn = s->snap;
+	atomic_fetch_add(&sn->refs, 1);
+	pthread_mutex_unlock(&s->lock);
+	return sn;
+}
+
+void ses_snap_put(struct ses_snap *sn)
+{
+	if (sn && atomic_fetch_sub(&sn->refs, 1) == 1)
+		ses_snap_free(sn);
+}
+
+uint64_t ses_snap_rev(const struct ses_snap *sn)
+{
+	return sn->rev;
+}
+
+bool ses_snap_is_pending(const struct ses_snap *sn)
+{
+	struct ses *s = sn->ses;
+	pthread_mutex_lock(&s->lock);
+	bool is_pending = s->progress.state == SES_IDENTIFYING || s->progress.state == SES_ANALYSING;
+	pthread_mutex_unlock(&s->lock);
+	return is_pending;
+}
+
+bool ses_snap_is_preview(const struct ses_snap *sn)
+{
+	return sn->is_preview;
+}
+
+/* --- progress --- */
+
+static void ses_signal(struct ses *s)
+{
+	uint64_t one = 1;
+	if (s->event_fd >= 0 && write(s->event_fd, &one, sizeof(one)) < 0) {
+		/* EAGAIN: it is readable already. */
+	}
+}
+
+void ses_set_progress(struct ses *s, enum ses_state state, const char *stage, uint64_t done, uint64_t total, uint64_t func_cnt)
+{
+	struct ses_progress p = {.state = state, .stage = stage, .done = done, .total = total, .func_cnt = func_cnt};
+	uint64_t now = ses_now_ns();
+	pthread_mutex_lock(&s->lock);
+	bool is_due = state != s->progress.state || now - s->event_ns >= SES_EVENT_NS;
+	s->progress = p;
+	if (is_due)
+		s->event_ns = now;
+	pthread_mutex_unlock(&s->lock);
+	if (!is_due)
+		return;
+	ses_signal(s);
+	if (s->progress_fn)
+		s->progress_fn(s->progress_ctx, &p);
+}
+
+void ses_publish(struct ses *s, struct ses_snap *sn)
+{
+	pthread_mutex_lock(&s->lock);
+	struct ses_snap *was = s->snap;
+	s->snap = sn;
+	s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
+	pthread_mutex_unlock(&s->lock);
+	ses_snap_put(was);
+	ses_signal(s);
+}
+
+int ses_event_fd(const struct ses *s)
+{
+	return s->event_fd;
+}
+
+void ses_get_progress(const struct ses *s, struct ses_progress *ret)
+{
+	struct ses *w = (struct ses *)s;
+	pthread_mutex_lock(&w->lock);
+	*ret = s->progress;
+	pthread_mutex_unlock(&w->lock);
+}
+
+const char *ses_error_text(const struct ses *s)
+{
+	struct ses *w = (struct ses *)s;
+	pthread_mutex_lock(&w->lock);
+	const char *text = s->error_text ? s->error_text : "";
+	pthread_mutex_unlock(&w->lock);
+	return text;
+}
+
+const char *ses_path(const struct ses *s)
+{
+	return s->path;
+}
+
+const char *ses_store_note(const struct ses *s)
+{
+	return s->store_note;
+}
+
+bool ses_target_changed(const struct ses *s)
+{
+	return file_has_changed(s->file);
+}
+
+/* --- opening --- */
+
+static void *ses_worker(void *arg)
+{
+	struct ses *s = arg;
+	struct err *e = ses_build(s);
+	if (e) {
+		pthread_mutex_lock(&s->lock);
+		s->error_text = strdup(e->text);
+		s->progress = (struct ses_progress){.state = SES_FAILED, .stage = "failed"};
+		pthread_mutex_unlock(&s->lock);
+		err_free(e);
+		ses_signal(s);
+	}
+	return NULL;
+}
+
+static struct err *ses_start_worker(struct ses *s)
+{
+	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->event_fd < 0)
+		return err_os(errno, "eventfd");
+	struct ses_snap *sn = NULL;
+	struct err *e = ses_build_preview(s, &sn);
+	if (e)
+		return e;
+	s->snap = sn;
+	int rc = pthread_create(&s->worker, NULL, ses_worker, s);
+	if (rc)
+		return err_os(rc, "cannot start a thread");
+	s->has_worker = true;
+	return NULL;
+}
+
+/* The short way. Null snapshot when it cannot be gone, whatever the reason: the long way finds it out again. */
+static struct ses_snap *ses_open_known(struct ses *s)
+{
+	if (!s->store || s->force || !store_find_sha256(s->store, s->file, s->sha256))
+		return NULL;
+	s->has_sha256 = true;
+	struct ses_snap *sn = NULL;
+	err_free(ses_open_stored(s, &sn));
+	return sn;
+}
+
+static struct err *ses_parse(struct ses *s)
+{
+	struct err *e = fmt_open(s->file->data, s->file->len, &s->bin);
+	if (e)
+		return err_prefix(e, "%s", s->path);
+	_Static_assert((int)ARCH_ID_X86_64 == (int)FMT_MACHINE_X86_64 && (int)ARCH_ID_I386 == (int)FMT_MACHINE_I386 &&
+		       (int)ARCH_ID_A64 == (int)FMT_MACHINE_A64, "machines and architectures share numbers");
+	if (s->bin->machine == FMT_MACHINE_OTHER || s->bin->machine == FMT_MACHINE_NONE)
+		return err_new(ERR_UNSUPPORTED, "%s: %s code is not known to scry yet", s->path, s->bin->machine_name);
+	return err_prefix(arch_get((enum arch_id)s->bin->machine, &s->arch), "%s", s->path);
+}
+
+static struct err *ses_open_file(struct ses *s)
+{
+	struct err *e = file_open(s->path, &s->file);
+	if (e && e->os_errno == EACCES)
+		return err_fix(e, "read permission on the file and its folders is needed");
+	if (e)
+		return e;
+	if (!s->file->len)
+		return err_new(ERR_BAD_INPUT, "%s: is empty", s->path);
+	return NULL;
+}
+
+static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
+{
+	struct err *e = ses_open_file(s);
+	if (e)
+		return e;
+	if (!opts->no_store) {
+		struct err *why = store_open(&s->store);
+		if (why)
+			s->store_note = strdup(why->text);
+		err_free(why);
+	}
+	s->snap = ses_open_known(s);
+	if (s->snap) {
+		s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
+		if (opts->background)
+			s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		return NULL;
+	}
+	e = ses_parse(s);
+	if (e)
+		return e;
+	return opts->background ? ses_start_worker(s) : ses_build(s);
+}
+
+struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses **ret)
+{
+	struct ses *s = calloc(1, sizeof(*s));
+	if (!s)
+		return &err_nomem;
+	s->event_fd = -1;
+	s->threads = opts->threads;
+	s->force = opts->force;
+	s->cancel = opts->cancel;
+	if (!opts->background) {
+		s->progress_fn = opts->progress;
+		s->progress_ctx = opts->progress_ctx;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	s->path = strdup(path);
+	struct err *e = s->path ? ses_begin(s, opts) : &err_nomem;
+	if (e) {
+		ses_close(s);
+		return e;
+	}
+	*ret = s;
+	return NULL;
+}
+
+void ses_close(struct ses *s)
+{
+	if (!s)
+		return;
+	if (s->has_worker) {
+		atomic_store(&s->stop, true);
+		pthread_join(s->worker, NULL);
+	}
+	ses_snap_put(s->snap);
+	fmt_bin_free(s->bin);
+	store_close(s->store);
+	file_close(s->file);
+	if (s->event_fd >= 0)
+		close(s->event_fd);
+	pthread_mutex_destroy(&s->lock);
+	free(s->store_note);
+	free(s->error_text);
+	free(s->path);
+	free(s);
+}

@@ -65,6 +65,7 @@ int ses_event_fd(const struct ses *s);
 void ses_get_progress(const struct ses *s, struct ses_progress *ret);
 const char *ses_error_text(const struct ses *s);      /* of SES_FAILED; valid until close */
 const char *ses_path(const struct ses *s);
+const char *ses_store_note(const struct ses *s);      /* why nothing is kept on disk, or null; valid until close */
 bool ses_target_changed(const struct ses *s);         /* the file on disk is no longer what was opened; one fstat */
 
 /* The newest snapshot, a reference of the caller's; never null (before the first image it is a preview snapshot: lists
@@ -140,9 +141,12 @@ struct ses_head {
 	struct ses_text comment; /* string or name behind a reference, source line, import; "" */
 };
 
+#define SES_SUB_ITEM UINT32_MAX
+
 /*
  * `count` lines at `va` (the item that holds it), forward, or with `back` the `count` lines that end just before it.
- * A line (va, sub) anchors a view: pass the sub of the first wanted line as `sub` (0: from the item's first line).
+ * A line (va, sub) anchors a view: pass the sub of the first wanted line as `sub`; 0 means the item's first line, SES_SUB_ITEM
+ * (or anything beyond its banner and label lines) the item's own line, whose `sub` reads 0.
  * Order is that of addresses over all segments. Cost is by the page. *ret_cnt may be less at an end.
  */
 _must_use_ struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, uint64_t va, uint32_t sub, uint32_t count,
@@ -187,7 +191,14 @@ struct ses_string { uint64_t addr; uint32_t len; const char *encoding; struct se
 _must_use_ struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, uint32_t min_len,
 				   struct arena *a, struct ses_string **ret, uint32_t *ret_cnt, uint64_t *ret_total);
 
-struct ses_import { uint64_t addr; struct ses_text name, demangled, library, version; const char *kind; };
+/* has_addr is false for a symbol that stands nowhere (undefined, absolute, thread-local). An import's address is its stub's, or
+ * that of the made-up place that stands for it. kind: "func", "object", "tls", "notype", ... */
+struct ses_import {
+	bool has_addr;
+	uint64_t addr, size;
+	struct ses_text name, demangled, library, version;
+	const char *kind;
+};
 _must_use_ struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
 				   struct arena *a, struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
 _must_use_ struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
@@ -218,11 +229,18 @@ struct ses_block { uint32_t id; uint64_t addr, end; struct ses_edge *succ; uint3
 _must_use_ struct err *ses_blocks(struct ses_snap *sn, const struct ses_call *call, uint64_t func_va, struct arena *a,
 				  struct ses_block **ret, uint32_t *ret_cnt);
 
+struct ses_call_edge { uint64_t caller, callee; uint32_t count; struct ses_text caller_name, callee_name; };
+/* Who calls whom and from how many places: of the whole target, or of what is within `depth` calls of func_va
+ * (UINT64_MAX: the whole). By caller, then callee. */
+_must_use_ struct err *ses_callgraph(struct ses_snap *sn, const struct ses_call *call, uint64_t func_va, uint32_t depth,
+				     const struct ses_page *page, struct arena *a, struct ses_call_edge **ret, uint32_t *ret_cnt,
+				     uint64_t *ret_total);
+
 /* --- search -------------------------------------------------------------------------------------------------- */
 
 enum ses_search_kind { SES_SEARCH_BYTES /* 'de ad ?? ef' */, SES_SEARCH_TEXT, SES_SEARCH_REGEX, SES_SEARCH_IMM, SES_SEARCH_INSN };
 struct ses_hit { uint64_t addr; bool has_func; uint64_t func_addr; struct ses_text func, text; };
-/* From `from_va` on, forward or back, at most `limit` hits; *ret_next is where to go on, with *ret_more telling whether. */
+/* From `from_va` on, or before it when `back` (UINT64_MAX: from the end), at most `limit` hits; *ret_next is where to go on, with *ret_more telling whether. */
 _must_use_ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, enum ses_search_kind kind, const char *what,
 				  uint64_t from_va, bool back, uint32_t limit, struct arena *a, struct ses_hit **ret,
 				  uint32_t *ret_cnt, uint64_t *ret_next, bool *ret_more);

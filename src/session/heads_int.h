@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SESSION_HEADS_INT_H
+#define SESSION_HEADS_INT_H
+
+#include "session/ses_int.h"
+
+/*
+ * Walks the lines of the listing. One line at a time is made in the walk's own memory; nothing is allocated for a line
+ * except the growth of `data`. Both spellings of a page (JSON, struct ses_head) are copies of what a walk shows.
+ */
+struct heads_item {
+	uint32_t loc, len, row;
+	uint8_t kind;          /* enum image_item_kind */
+};
+
+#define HEADS_TEXT_MAX 1024
+#define HEADS_SPAN_MAX ARCH_SPAN_MAX
+
+struct heads_walk {
+	struct ses_snap *sn;
+	/* The item the walk stands on, and where among its lines: 1 .. pre_cnt before it, then 0. */
+	struct heads_item item;
+	uint32_t pre_cnt, sub;
+	struct image_items items;
+	uint32_t *starts;      /* preview: item starts decoded on the spot, malloc */
+	uint32_t start_cnt, start_pos;
+	/* Tables walked beside the items, so that a line costs no search. */
+	const struct image_func *funcs;
+	const struct image_name *names;
+	uint32_t func_cnt, func_pos, name_cnt, name_pos, ref_pos, ref_end, mark_pos;
+	bool has_refs;
+	/* Bytes of the segment the walk is in. */
+	const uint8_t *bytes;
+	uint32_t bytes_loc;
+	size_t bytes_len;
+	uint64_t va_delta;     /* va = loc + va_delta inside [seg_first, seg_end) */
+	uint32_t seg_first, seg_end;
+	bool seg_is_extern;
+	uint32_t source_line;  /* shown last */
+	uint32_t source_file;
+	/* What is known of the item before its lines are made. */
+	const struct image_func *func;
+	const struct ses_mark *mark;
+	char label[512];
+	uint32_t label_len;
+	struct image_xref refs[8];
+	uint32_t ref_cnt;
+	/* The line. */
+	struct ses_head line;
+	char text[HEADS_TEXT_MAX];
+	char comment[HEADS_TEXT_MAX];
+	struct ses_span spans[HEADS_SPAN_MAX];
+	struct arch_text arch_text;
+	struct arena scratch;  /* reset a line */
+};
+
+/* Stands on line `sub` (0: the first) of the item that holds va. False when va is not mapped. `w` is zeroed here. */
+bool heads_start(struct heads_walk *w, struct ses_snap *sn, uint64_t va, uint32_t sub);
+/* Stands `count` lines before the line (va, sub) or at the first line there is; *ret_cnt is how many it went back. */
+bool heads_start_back(struct heads_walk *w, struct ses_snap *sn, uint64_t va, uint32_t sub, uint32_t count, uint32_t *ret_cnt);
+/* Makes the line in w->line and steps on; false at the end of the listing. */
+bool heads_next(struct heads_walk *w);
+/* The line heads_next() would give: its address and sub; false at the end. */
+bool heads_peek(const struct heads_walk *w, uint64_t *ret_va, uint32_t *ret_sub);
+void heads_fini(struct heads_walk *w);
+
+/* heads_text.c: the item's text, comment and target into w->line. */
+void heads_item_line(struct heads_walk *w);
+void heads_pre_line(struct heads_walk *w, uint32_t sub);
+
+/* Sections and segments by where they begin, made on first use. */
+_must_use_ struct err *ses_marks(struct ses_snap *sn, const struct ses_mark **ret, uint32_t *ret_cnt);
+
+#endif

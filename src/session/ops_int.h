@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SESSION_OPS_INT_H
+#define SESSION_OPS_INT_H
+
+#include "session/ops.h"
+
+/* The handlers, by operation. */
+struct err *ops_info(struct ops_req *rq);
+struct err *ops_segments(struct ops_req *rq);
+struct err *ops_sections(struct ops_req *rq);
+struct err *ops_functions(struct ops_req *rq);
+struct err *ops_strings(struct ops_req *rq);
+struct err *ops_imports(struct ops_req *rq);
+struct err *ops_exports(struct ops_req *rq);
+struct err *ops_symbols(struct ops_req *rq);
+struct err *ops_problems(struct ops_req *rq);
+struct err *ops_resolve(struct ops_req *rq);
+struct err *ops_bytes(struct ops_req *rq);
+struct err *ops_search(struct ops_req *rq);
+struct err *ops_xrefs(struct ops_req *rq);
+struct err *ops_heads(struct ops_req *rq);
+struct err *ops_disasm(struct ops_req *rq);
+struct err *ops_blocks(struct ops_req *rq);
+struct err *ops_callgraph(struct ops_req *rq);
+struct err *ops_check(struct ops_req *rq);
+struct err *ops_analyze(struct ops_req *rq);
+struct err *ops_doctor(struct ops_req *rq);
+struct err *ops_version(struct ops_req *rq);
+struct err *ops_man(struct ops_req *rq);
+struct err *ops_completion(struct ops_req *rq);
+
+/* The page parameters of a list: limit, offset or cursor, filter, sort. Error stale for a cursor of another revision. */
+_must_use_ struct err *ops_page(struct ops_req *rq, struct ses_page *ret);
+/* Ends a list of which `shown` items were written from page->offset on. */
+void ops_end_page(struct ops_req *rq, const struct ses_page *page, uint32_t shown, uint64_t total);
+/* The address parameter with that name; `otherwise` when it is not given. */
+_must_use_ struct err *ops_addr(struct ops_req *rq, const char *name, uint64_t otherwise, uint64_t *ret);
+/* "REV.A.B" with the numbers in hex, as next; and back. */
+void ops_set_next(struct ops_req *rq, uint64_t a, uint64_t b);
+_must_use_ struct err *ops_get_cursor(struct ops_req *rq, uint64_t *ret_a, uint64_t *ret_b);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table: every operation, what it takes and what its columns are. Nothing here does anything. */
+#include "session/ops_int.h"
+
+#include <string.h>
+
+#define P_LIST                                                                                                          \
+	{.name = "limit", .type = OPS_INT, .alias = "count", .value = "N", .help = "at most N items (JSON: 1000)"},     \
+	{.name = "offset", .type = OPS_INT, .value = "N", .help = "begin with item N, from 0"},                         \
+	{.name = "cursor", .type = OPS_STRING, .value = "C", .help = "go on where an answer's next says"}
+
+#define P_FILTER {.name = "filter", .type = OPS_STRING, .value = "GLOB", .help = "only what matches: * and ?, else a part of the text"}
+#define P_SORT {.name = "sort", .type = OPS_STRING, .value = "KEY", .help = "order by a column, -KEY the other way round"}
+
+#define P_COMMON                                                                                                        \
+	{.name = "etag", .type = OPS_STRING, .value = "TAG", .help = "say only whether an answer with this etag still holds"}, \
+	{.name = "max_bytes", .type = OPS_INT, .value = "N", .help = "cut the answer at an item's edge near N bytes"},   \
+	{.name = "deadline_ms", .type = OPS_INT, .value = "N", .help = "give up after N milliseconds"},                  \
+	{NULL}
+
+#define P_ADDR(req, text) {.name = "addr", .type = OPS_ADDR, .is_positional = true, .is_required = req, .value = "ADDR", .help = text}
+#define P_FUNC(req, text) {.name = "func", .type = OPS_FUNC, .is_positional = true, .is_required = req, .value = "FUNC", .help = text}
+#define P_FLAG(n, text) {.name = n, .type = OPS_FLAG, .help = text}
+
+static const struct ops_param p_plain[] = {P_COMMON};
+static const struct ops_param p_list[] = {P_LIST, P_FILTER, P_SORT, P_COMMON};
+static const struct ops_param p_segments[] = {P_LIST, P_FILTER, P_COMMON};
+static const struct ops_param p_strings[] = {
+	{.name = "min", .type = OPS_INT, .value = "N", .help = "only strings of at least N bytes"}, P_LIST, P_FILTER, P_SORT, P_COMMON};
+static const struct ops_param p_heads[] = {
+	P_ADDR(false, "where to begin; main or the entry when left out"),
+	{.name = "count", .type = OPS_INT, .alias = "limit", .value = "N", .help = "lines (200)"},
+	P_FLAG("back", "the lines that end just before ADDR"),
+	{.name = "sub", .type = OPS_INT, .value = "K", .help = "begin with line K of the item at ADDR"},
+	{.name = "cursor", .type = OPS_STRING, .value = "C", .help = "go on where an answer's next says"}, P_COMMON};
+static const struct ops_param p_disasm[] = {P_FUNC(true, "the function, or an address inside it"), P_LIST, P_COMMON};
+static const struct ops_param p_blocks[] = {P_FUNC(true, "the function, or an address inside it"),
+					    P_FLAG("dot", "as a graph in the DOT language"),
+					    P_FLAG("svg", "as a drawing"), P_LIST, P_COMMON};
+static const struct ops_param p_xrefs[] = {P_ADDR(true, "the place referred to, or the place that refers"),
+					   P_FLAG("to", "references to ADDR (this is what happens anyway)"),
+					   P_FLAG("from", "references that leave the item at ADDR"),
+					   P_FLAG("whole", "with --from: those of the whole function"), P_LIST, P_FILTER, P_COMMON};
+static const struct ops_param p_callgraph[] = {
+	P_FUNC(false, "begin here; the whole program when left out"),
+	{.name = "depth", .type = OPS_INT, .value = "N", .help = "follow calls N deep from FUNC (1)"},
+	P_FLAG("dot", "as a graph in the DOT language"), P_FLAG("svg", "as a drawing"), P_LIST, P_FILTER, P_COMMON};
+static const struct ops_param p_resolve[] = {
+	{.name = "name", .type = OPS_STRING, .is_positional = true, .is_required = true, .is_repeated = true, .value = "NAME",
+	 .help = "names, addresses, NAME+0x10, file:0x1000"}, P_COMMON};
+static const struct ops_param p_bytes[] = {
+	P_ADDR(true, "where to begin"),
+	{.name = "len", .type = OPS_INT, .is_positional = true, .is_required = true, .value = "N", .help = "how many bytes"},
+	P_FLAG("raw", "the bytes themselves on stdout"), P_FLAG("hexdump", "as a hex dump (this is what people see anyway)"), P_COMMON};
+static const struct ops_param p_search[] = {
+	{.name = "bytes", .type = OPS_STRING, .value = "'DE AD ?? EF'", .help = "bytes in hex, ? for any digit"},
+	{.name = "text", .type = OPS_STRING, .value = "S", .help = "text, as UTF-8 and as UTF-16"},
+	{.name = "regex", .type = OPS_STRING, .value = "R", .help = "a Perl-compatible regular expression over the bytes"},
+	{.name = "imm", .type = OPS_INT, .value = "N", .help = "instructions with this number or address in them"},
+	{.name = "insn", .type = OPS_STRING, .value = "GLOB", .help = "instructions whose text matches, as in 'call *malloc*'"},
+	{.name = "c", .type = OPS_STRING, .value = "PATTERN", .help = "a pattern over C (comes with the decompiler)"},
+	{.name = "from", .type = OPS_ADDR, .value = "ADDR", .help = "begin here"},
+	P_FLAG("back", "towards lower addresses"),
+	{.name = "limit", .type = OPS_INT, .alias = "count", .value = "N", .help = "at most N hits (1000)"},
+	{.name = "cursor", .type = OPS_STRING, .value = "C", .help = "go on where an answer's next says"}, P_COMMON};
+static const struct ops_param p_check[] = {P_FLAG("image", "every checksum and every stored number of the analysis"), P_COMMON};
+static const struct ops_param p_analyze[] = {
+	{.name = "threads", .type = OPS_INT, .value = "N", .help = "use N threads instead of all cores"},
+	P_FLAG("force", "even when the store has an analysis of this file"), P_COMMON};
+static const struct ops_param p_completion[] = {
+	{.name = "shell", .type = OPS_CHOICE, .is_positional = true, .is_required = true, .choices = "bash|zsh|fish", .value = "SHELL",
+	 .help = "bash, zsh or fish"}, {NULL}};
+static const struct ops_param p_none[] = {{NULL}};
+
+static const struct ops_column c_info[] = {
+	{"file", "file", 'l'}, {"sha256", "sha256", 'l'}, {"size", "size", 'l'}, {"format", "format", 'l'}, {"arch", "arch", 'l'},
+	{"endian", "endian", 'l'}, {"type", "type", 'l'}, {"entry", "entry", 'l'}, {"build_id", "build id", 'l'},
+	{"stripped", "stripped", 'l'}, {"interp", "interpreter", 'l'}, {"needed", "needs", 'l'}, {"functions", "functions", 'l'},
+	{"instructions", "instructions", 'l'}, {"strings", "strings", 'l'}, {"problems", "problems", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_segments[] = {{"addr", "ADDR", 'r'}, {"size", "SIZE", 'r'}, {"file_off", "FILE OFF", 'r'},
+					       {"file_size", "FILE SIZE", 'r'}, {"perm", "PERM", 'l'}, {"name", "NAME", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_functions[] = {{"addr", "ADDR", 'r'}, {"size", "SIZE", 'r'}, {"blocks", "BLOCKS", 'r'},
+						{"callers", "CALLERS", 'r'}, {"callees", "CALLEES", 'r'}, {"source", "SOURCE", 'l'},
+						{"flags", "FLAGS", 'l'}, {"name", "NAME", 'l'}, {"demangled", "", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_strings[] = {{"addr", "ADDR", 'r'}, {"len", "LEN", 'r'}, {"encoding", "ENCODING", 'l'},
+					      {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_symbols[] = {{"addr", "ADDR", 'r'}, {"kind", "KIND", 'l'}, {"name", "NAME", 'l'},
+					      {"version", "VERSION", 'l'}, {"library", "LIBRARY", 'l'}, {"demangled", "", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_problems[] = {{"severity", "SEVERITY", 'l'}, {"addr", "ADDR", 'r'}, {"what", "WHAT", 'l'},
+					       {"why", "WHY", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_resolve[] = {{"query", "QUERY", 'l'}, {"addr", "ADDR", 'r'}, {"kind", "KIND", 'l'},
+					      {"name", "NAME", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_hits[] = {{"addr", "ADDR", 'r'}, {"func", "IN", 'l'}, {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_xrefs[] = {{"from", "FROM", 'r'}, {"to", "TO", 'r'}, {"kind", "KIND", 'l'}, {"func", "FUNCTION", 'l'},
+					    {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_blocks[] = {{"id", "BLOCK", 'r'}, {"addr", "ADDR", 'r'}, {"end", "END", 'r'}, {"succ", "GOES TO", 'l'},
+					     {NULL, NULL, 0}};
+static const struct ops_column c_calls[] = {{"caller", "CALLER", 'r'}, {"caller_name", "", 'l'}, {"callee", "CALLEE", 'r'},
+					    {"callee_name", "", 'l'}, {"count", "CALLS", 'r'}, {NULL, NULL, 0}};
+static const struct ops_column c_check[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_doctor[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {"fix", "WHAT TO DO", 'l'},
+					     {NULL, NULL, 0}};
+static const struct ops_column c_analyze[] = {{"file", "file", 'l'}, {"functions", "functions", 'l'}, {"instructions", "instructions", 'l'},
+					      {"strings", "strings", 'l'}, {"xrefs", "references", 'l'}, {"problems", "problems", 'l'},
+					      {"image_bytes", "image bytes", 'l'}, {"made", "made now", 'l'}, {"ms", "milliseconds", 'l'},
+					      {NULL, NULL, 0}};
+static const struct ops_column c_version[] = {{"version", "scry", 'l'}, {"engine", "engine", 'l'}, {"image_format", "image format", 'l'},
+					      {NULL, NULL, 0}};
+
+#define READ(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .needs_target = true, .help = h, .params = p, .columns = c, .run = f}
+#define TOOL(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .help = h, .params = p, .columns = c, .run = f}
+
+static const struct ops_op ops_all[] = {
+	READ("info", OPS_OBJECT, p_plain, c_info, ops_info, "what the file is, and how much is in it"),
+	READ("segments", OPS_LIST, p_segments, c_segments, ops_segments, "what is mapped when the program runs"),
+	READ("sections", OPS_LIST, p_segments, c_segments, ops_sections, "the section table"),
+	READ("functions", OPS_LIST, p_list, c_functions, ops_functions, "the functions found"),
+	READ("heads", OPS_LIST, p_heads, NULL, ops_heads, "the listing: code and data, line by line"),
+	READ("disasm", OPS_LIST, p_disasm, NULL, ops_disasm, "the listing of one function"),
+	READ("blocks", OPS_LIST, p_blocks, c_blocks, ops_blocks, "the basic blocks of a function and where each goes"),
+	READ("xrefs", OPS_LIST, p_xrefs, c_xrefs, ops_xrefs, "who refers to an address, or what it refers to"),
+	READ("callgraph", OPS_LIST, p_callgraph, c_calls, ops_callgraph, "who calls whom"),
+	READ("strings", OPS_LIST, p_strings, c_strings, ops_strings, "the strings found"),
+	READ("imports", OPS_LIST, p_list, c_symbols, ops_imports, "what the program takes from libraries"),
+	READ("exports", OPS_LIST, p_list, c_symbols, ops_exports, "what the program offers to others"),
+	READ("symbols", OPS_LIST, p_list, c_symbols, ops_symbols, "the symbol tables"),
+	READ("resolve", OPS_LIST, p_resolve, c_resolve, ops_resolve, "names to addresses"),
+	{.name = "bytes", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_bytes,
+	 .run = ops_bytes, .help = "bytes as the program sees them in memory"},
+	READ("search", OPS_LIST, p_search, c_hits, ops_search, "find bytes, text, numbers or instructions"),
+	READ("problems", OPS_LIST, p_segments, c_problems, ops_problems, "what is wrong with the file, or could not be read"),
+	{.name = "analyze", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .params = p_analyze, .columns = c_analyze,
+	 .run = ops_analyze, .help = "analyse now and keep the result",
+	 .details = "Every operation analyses a file it has not seen before; this one does nothing else, and shows how far it is."},
+	{.name = "check", .cap = SES_CAP_READ, .shape = OPS_LIST, .needs_target = true, .params = p_check, .columns = c_check,
+	 .run = ops_check, .help = "verify what the store holds about a file"},
+	TOOL("doctor", OPS_LIST, p_none, c_doctor, ops_doctor, "what this machine has and lacks, and what to do about it"),
+	TOOL("version", OPS_OBJECT, p_none, c_version, ops_version, "the version"),
+	TOOL("man", OPS_TEXT, p_none, NULL, ops_man, "the manual page, as roff"),
+	TOOL("completion", OPS_TEXT, p_completion, NULL, ops_completion, "the completions of a shell"),
+};
+
+const struct ops_op *ops_table(size_t *ret_cnt)
+{
+	*ret_cnt = ARRAY_LEN(ops_all);
+	return ops_all;
+}
+
+const struct ops_op *ops_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ops_all); i++) {
+		if (!strcmp(ops_all[i].name, name))
+			return &ops_all[i];
+	}
+	return NULL;
+}
+
+/* Optimal string alignment: insert, delete, replace, and swapping neighbours each cost one. */
+static unsigned ops_distance(const char *a, const char *b)
+{
+	enum { MAX_LEN = 24 };
+	unsigned rows[3][MAX_LEN + 1];
+	size_t n = strlen(a), m = strlen(b);
+	if (n > MAX_LEN || m > MAX_LEN)
+		return MAX_LEN;
+	for (size_t j = 0; j <= m; j++)
+		rows[0][j] = (unsigned)j;
+	for (size_t i = 1; i <= n; i++) {
+		unsigned *row = rows[i % 3], *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= m; j++) {
+			unsigned best = up[j - 1] + (a[i - 1] != b[j - 1]);
+			best = MIN(best, MIN(up[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				best = MIN(best, up2[j - 2] + 1);
+			row[j] = best;
+		}
+	}
+	return rows[n % 3][m];
+}
+
+const char *ops_nearest(const char *word)
+{
+	const char *best = NULL;
+	unsigned best_distance = 3;
+	for (size_t i = 0; i < ARRAY_LEN(ops_all); i++) {
+		unsigned d = ops_distance(word, ops_all[i].name);
+		bool is_prefix = strlen(word) >= 3 && !strncmp(ops_all[i].name, word, strlen(word));
+		if (is_prefix)
+			d = MIN(d, 1);
+		if (d < best_distance && d < strlen(word)) {
+			best = ops_all[i].name;
+			best_distance = d;
+		}
+	}
+	return best;
+}

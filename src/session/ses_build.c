@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The long way from bytes to an image: hash, look whether the store has it after all, read the tables others wrote,
+ * analyse, publish. Where the store cannot be written the image stays in memory and the session says why.
+ */
+#include "session/ses_int.h"
+
+#include "analysis/analysis.h"
+#include "session/sha256.h"
+
+#include <string.h>
+
+/* What analysis is given beside the bytes; one lifetime. */
+struct ses_facts {
+	struct dbg_fdes fdes;
+	struct dbg_funcs go_funcs;
+	struct dbg_funcs dwarf_funcs;
+	struct dbg_lines dwarf_lines;
+	struct findings findings;
+	struct file *debug_file;
+	struct fmt_bin *debug_bin;
+};
+
+static void ses_facts_fini(struct ses_facts *f)
+{
+	VEC_FREE(&f->fdes.list);
+	VEC_FREE(&f->go_funcs.list);
+	arena_fini(&f->go_funcs.arena);
+	VEC_FREE(&f->dwarf_funcs.list);
+	arena_fini(&f->dwarf_funcs.arena);
+	VEC_FREE(&f->dwarf_lines.list);
+	VEC_FREE(&f->dwarf_lines.files);
+	arena_fini(&f->dwarf_lines.arena);
+	findings_fini(&f->findings);
+	fmt_bin_free(f->debug_bin);
+	file_close(f->debug_file);
+}
+
+static const atomic_bool *ses_cancel_flag(struct ses *s)
+{
+	return s->has_worker || s->event_fd >= 0 ? &s->stop : s->cancel;
+}
+
+static void ses_hash_progress(void *ctx, uint64_t done)
+{
+	struct ses *s = ctx;
+	ses_set_progress(s, SES_IDENTIFYING, "identifying", done, s->file->len, 0);
+}
+
+static struct err *ses_identify(struct ses *s)
+{
+	if (s->has_sha256)
+		return NULL;
+	struct err *e = ses_sha256(s->file->data, s->file->len, ses_cancel_flag(s), ses_hash_progress, s, s->sha256);
+	if (e)
+		return e;
+	if (file_has_changed(s->file))
+		return err_fix(err_new(ERR_STALE, "%s: target_changed: the file was rewritten while it was read", s->path),
+			       "open it again");
+	s->has_sha256 = true;
+	return NULL;
+}
+
+struct err *ses_open_stored(struct ses *s, struct ses_snap **ret)
+{
+	/* The generation may be replaced between reading its number and opening it; then there is a newer one. */
+	for (unsigned tries = 0; tries < 8; tries++) {
+		struct store_state st;
+		struct err *e = store_get_state(s->store, s->sha256, &st);
+		if (e)
+			return e;
+		_cleanup_free_ char *path = store_image_path(s->store, s->sha256, st.image_gen);
+		struct image *im = NULL;
+		e = path ? image_open(path, s->file->data, s->file->len, s->sha256, &im) : &err_nomem;
+		if (e && e->kind == ERR_NOT_FOUND) {
+			err_free(e);
+			continue;
+		}
+		if (!e && !s->arch)
+			e = arch_get((enum arch_id)image_meta(im)->arch, &s->arch);
+		struct ses_snap *sn = e ? NULL : ses_snap_new(s, im, NULL, false);
+		if (!sn) {
+			image_unref(im);
+			return e ? e : &err_nomem;
+		}
+		sn->rev = st.rev;
+		sn->gen = st.image_gen;
+		*ret = sn;
+		return NULL;
+	}
+	return &err_not_found;
+}
+
+static void ses_take_findings(struct err *e, struct findings *f, const char *what)
+{
+	if (e)
+		finding_add(f, FINDING_WARNING, UINT64_MAX, what, "%s", e->text);
+	err_free(e);
+}
+
+/* DWARF of the target itself, or of its separate debug file when it has none. */
+static void ses_read_dwarf(struct ses *s, struct ses_facts *f)
+{
+	const struct fmt_bin *b = s->bin;
+	if (!fmt_section_named(b, ".debug_info") && !fmt_section_named(b, ".zdebug_info")) {
+		_cleanup_free_ char *path = dbg_find_debug_file(b, s->path);
+		if (!path)
+			return;
+		struct err *e = file_open(path, &f->debug_file);
+		if (!e)
+			e = fmt_open(f->debug_file->data, f->debug_file->len, &f->debug_bin);
+		if (e) {
+			ses_take_findings(e, &f->findings, "separate debug file");
+			return;
+		}
+		b = f->debug_bin;
+	}
+	ses_set_progress(s, SES_ANALYSING, "debug information", 0, 0, 0);
+	ses_take_findings(dbg_read_dwarf(b, true, &f->dwarf_funcs, &f->dwarf_lines, &f->findings), &f->findings, "DWARF");
+}
+
+static struct err *ses_read_facts(struct ses *s, struct ses_facts *f)
+{
+	ses_set_progress(s, SES_ANALYSING, "tables", 0, 0, 0);
+	struct err *e = dbg_read_eh_frame(s->bin, &f->fdes, &f->findings);
+	if (!e)
+		e = dbg_read_pclntab(s->bin, &f->go_funcs, &f->findings);
+	if (!e)
+		ses_read_dwarf(s, f);
+	return e;
+}
+
+static void ses_analysis_progress(void *ctx, const char *stage, uint64_t done, uint64_t total, uint64_t func_cnt)
+{
+	ses_set_progress(ctx, SES_ANALYSING, stage, done, total, func_cnt);
+}
+
+static struct err *ses_analyse(struct ses *s, struct image_data *d)
+{
+	struct ses_facts facts = {0};
+	struct err *e = ses_read_facts(s, &facts);
+	struct par *par = e ? NULL : par_new(s->threads);
+	if (!e && !par)
+		e = &err_nomem;
+	if (!e) {
+		struct analysis_in in = {.arch = s->arch, .fdes = &facts.fdes, .go_funcs = &facts.go_funcs,
+					 .dwarf_funcs = &facts.dwarf_funcs, .dwarf_lines = &facts.dwarf_lines, .par = par,
+					 .cancel = ses_cancel_flag(s), .progress = ses_analysis_progress, .ctx = s};
+		e = analysis_run(&in, d);
+	}
+	if (!e && !image_add_findings(d, &facts.findings))
+		e = &err_nomem;
+	par_free(par);
+	ses_facts_fini(&facts);
+	return e;
+}
+
+/* The image's bytes for the target as it is. */
+static struct err *ses_make_image(struct ses *s, struct buf *ret)
+{
+	struct image_data d = {0};
+	struct err *e = image_data_from_fmt(s->bin, s->sha256, &d);
+	if (!e)
+		e = ses_analyse(s, &d);
+	if (!e) {
+		ses_set_progress(s, SES_ANALYSING, "writing", 0, 0, d.funcs.cnt);
+		e = image_serialize(&d, ret);
+	}
+	image_data_fini(&d);
+	if (!e && file_has_changed(s->file))
+		e = err_fix(err_new(ERR_STALE, "%s: target_changed: the file was rewritten while it was analysed", s->path),
+			    "open it again");
+	return e;
+}
+
+static struct err *ses_keep_in_memory(struct ses *s, struct buf *bytes, struct ses_snap **ret)
+{
+	struct image *im = NULL;
+	struct err *e = image_open_mem(bytes->data, bytes->len, s->file->data, s->file->len, s->sha256, &im);
+	if (e)
+		return e;
+	struct ses_snap *sn = ses_snap_new(s, im, bytes, false);
+	if (!sn) {
+		image_unref(im);
+		return &err_nomem;
+	}
+	sn->rev = 1;
+	*ret = sn;
+	return NULL;
+}
+
+/* Into the store, and back from there, mapped; into memory where that fails. */
+static struct err *ses_keep(struct ses *s, struct buf *bytes, struct ses_snap **ret)
+{
+	struct err *why = NULL;
+	if (s->store) {
+		struct store_state st;
+		why = store_publish(s->store, s->sha256, s->path, bytes, 0, &st);
+		if (!why)
+			why = ses_open_stored(s, ret);
+		if (!why)
+			return NULL;
+		pthread_mutex_lock(&s->lock);
+		if (!s->store_note)
+			s->store_note = strdup(why->text);
+		pthread_mutex_unlock(&s->lock);
+		err_free(why);
+	}
+	return ses_keep_in_memory(s, bytes, ret);
+}
+
+struct err *ses_build(struct ses *s)
+{
+	ses_set_progress(s, SES_IDENTIFYING, "identifying", 0, s->file->len, 0);
+	bool was_known = s->has_sha256;
+	struct err *e = ses_identify(s);
+	if (e)
+		return e;
+	if (s->store && !was_known) {
+		struct err *why = store_put_sha256(s->store, s->file, s->sha256);
+		if (why && !s->store_note)
+			s->store_note = strdup(why->text);
+		err_free(why);
+	}
+	struct ses_snap *sn = NULL;
+	if (s->store && !s->force) {
+		err_free(ses_open_stored(s, &sn));
+		if (sn) {
+			ses_publish(s, sn);
+			return NULL;
+		}
+	}
+	struct buf bytes = {0};
+	uint64_t began = ses_now_ns();
+	e = ses_make_image(s, &bytes);
+	s->was_made = true;
+	s->made_ns = ses_now_ns() - began;
+	if (!e)
+		e = ses_keep(s, &bytes, &sn);
+	buf_fini(&bytes);
+	if (!e)
+		ses_publish(s, sn);
+	return e;
+}
+
+/* Everything the file's own tables say, as an image without items: functions are what symbols call functions. */
+static bool ses_preview_funcs(struct image_data *d)
+{
+	for (size_t i = 0; i < d->segs.cnt; i++) {
+		if (!VEC_PUSH(&d->run_loc, d->segs.data[i].loc) || !VEC_PUSH(&d->run_kind, IMAGE_UNKNOWN))
+			return false;
+	}
+	return true;
+}
+
+struct err *ses_build_preview(struct ses *s, struct ses_snap **ret)
+{
+	static const uint8_t unknown[32];
+	struct image_data d = {0};
+	struct buf bytes = {0};
+	struct err *e = image_data_from_fmt(s->bin, unknown, &d);
+	if (!e && !ses_preview_funcs(&d))
+		e = &err_nomem;
+	if (!e)
+		e = image_serialize(&d, &bytes);
+	image_data_fini(&d);
+	struct image *im = NULL;
+	if (!e)
+		e = image_open_mem(bytes.data, bytes.len, s->file->data, s->file->len, NULL, &im);
+	if (!e) {
+		*ret = ses_snap_new(s, im, &bytes, true);
+		if (!*ret) {
+			image_unref(im);
+			e = &err_nomem;
+		}
+	}
+	buf_fini(&bytes);
+	return e;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SESSION_SES_INT_H
+#define SESSION_SES_INT_H
+
+#include "arch/arch.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/finding.h"
+#include "format/fmt.h"
+#include "image/image.h"
+#include "session/session.h"
+#include "session/store.h"
+
+#include <pthread.h>
+
+/* A target's section or mapping that begins at a loc, for the listing's section lines; sorted by loc. */
+struct ses_mark {
+	uint32_t loc;
+	uint32_t section; /* index into the image's sections; UINT32_MAX: the segment */
+	uint32_t seg;
+};
+
+/*
+ * A list as it is asked for: indices of the underlying table that pass the filter, in the order asked for. Kept in
+ * the snapshot, because a reader of page 7 wants page 8 next. Immutable once made.
+ */
+struct ses_view {
+	char *key;       /* list, filter, sort and argument as one text */
+	uint32_t *idx;   /* null: the table itself */
+	uint64_t cnt;
+	uint64_t used;   /* clock of the last use */
+};
+
+#define SES_VIEW_MAX 8
+
+struct ses_edge_row {
+	uint32_t caller; /* loc */
+	uint32_t callee; /* loc of a function or an extern slot */
+	uint32_t cnt;
+};
+
+struct ses_snap {
+	atomic_uint refs;
+	struct ses *ses;           /* borrowed; outlives the snapshot */
+	struct image *im;          /* never null: in a preview it is made from the file's tables alone */
+	const struct arch *arch;
+	const struct space *space; /* of im */
+	uint64_t rev;
+	uint32_t gen;
+	bool is_preview;
+	struct buf mem;            /* the image's bytes when it is not in the store */
+
+	pthread_mutex_t lock;      /* for what is made on first use: */
+	struct ses_view views[SES_VIEW_MAX];
+	uint64_t view_clock;
+	struct ses_mark *marks;
+	uint32_t mark_cnt;
+	bool has_marks;
+	struct ses_edge_row *edges;
+	uint64_t edge_cnt;
+	bool has_edges;
+};
+
+struct ses {
+	char *path;
+	struct file *file;
+	struct fmt_bin *bin;        /* null when the image came from the store */
+	const struct arch *arch;
+	struct store *store;        /* null: none can be had, see store_note */
+	char *store_note;
+	uint8_t sha256[32];
+	bool has_sha256;
+	bool was_made;              /* the image was made by this session */
+	uint64_t made_ns;           /* how long that took */
+	unsigned threads;
+	bool force;
+	const atomic_bool *cancel;
+	void (*progress_fn)(void *ctx, const struct ses_progress *p);
+	void *progress_ctx;
+
+	pthread_t worker;
+	bool has_worker;
+	atomic_bool stop;
+	int event_fd;               /* -1 in the foreground */
+	pthread_mutex_t lock;       /* for the following */
+	struct ses_snap *snap;
+	struct ses_progress progress;
+	uint64_t event_ns;
+	char *error_text;
+};
+
+static inline struct ses_text ses_text_of(const char *s, size_t len)
+{
+	return (struct ses_text){s ? s : "", s ? (uint32_t)len : 0};
+}
+
+static inline struct ses_text ses_text_cstr(const char *s)
+{
+	return ses_text_of(s, s ? strlen(s) : 0);
+}
+
+/* A pool string of the image. */
+struct ses_text ses_pool(const struct ses_snap *sn, struct image_str s);
+
+/* Whether the call's deadline passed or it was cancelled; to be asked at least every 1,024 steps. */
+_must_use_ struct err *ses_call_check(const struct ses_call *call);
+
+/* session.c */
+uint64_t ses_now_ns(void); /* CLOCK_MONOTONIC */
+struct ses_snap *ses_snap_new(struct ses *s, struct image *im, struct buf *mem, bool is_preview);
+void ses_snap_free(struct ses_snap *sn);
+
+/* ses_build.c: the whole way from bytes to an image; publishes into the session. */
+_must_use_ struct err *ses_build(struct ses *s);
+_must_use_ struct err *ses_build_preview(struct ses *s, struct ses_snap **ret);
+/* The stored image of s->sha256, as a snapshot; error not_found or stale when it must be made. */
+_must_use_ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret);
+void ses_set_progress(struct ses *s, enum ses_state state, const char *stage, uint64_t done, uint64_t total, uint64_t func_cnt);
+void ses_publish(struct ses *s, struct ses_snap *sn);
+
+/* ses_names.c. Writes at most `cap` bytes; the length, 0 when the address deserves no name. */
+size_t ses_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap);
+/* For operands: the name of exactly va, or name+0x10 inside a named thing. */
+size_t ses_name_for_operand(void *snap, uint64_t va, char *out, size_t cap);
+struct ses_text ses_name_loc(struct ses_snap *sn, uint32_t loc, struct arena *a);
+struct ses_text ses_demangle(struct arena *a, struct ses_text name);
+/* Name of the function with that number. */
+struct ses_text ses_func_name(struct ses_snap *sn, uint32_t func, struct arena *a);
+
+/* ses_view.c */
+typedef bool ses_match_fn(struct ses_snap *sn, void *ctx, uint32_t i);
+typedef int ses_cmp_fn(struct ses_snap *sn, void *ctx, uint32_t x, uint32_t y);
+struct ses_view_ask {
+	const char *list;      /* name of the list, part of the key */
+	const char *key;       /* filter, sort, ... part of the key */
+	uint32_t cnt;          /* of the table */
+	ses_match_fn *match;   /* null: all */
+	ses_cmp_fn *cmp;       /* null: the table's order */
+	bool is_descending;
+	void *ctx;
+};
+/* The page's indices into the table: *ret_idx[i], or offset + i when it is null. */
+_must_use_ struct err *ses_view_page(struct ses_snap *sn, const struct ses_call *call, const struct ses_view_ask *ask,
+				     const struct ses_page *page, struct arena *a, const uint32_t **ret_idx, uint32_t *ret_cnt,
+				     uint64_t *ret_total);
+/* Case-ignoring glob of a page's filter; true without one. */
+bool ses_filter_match(const char *filter, struct ses_text t);
+
+/* ses_heads.c: the text of one item, as in the listing, without spans. */
+struct ses_text ses_line_text(struct ses_snap *sn, uint32_t loc, struct arena *a);
+/* Puts an escaped string literal for the string item, cut to `max` bytes of text with "..." after it. */
+void ses_put_string(struct ses_snap *sn, const struct image_string *str, size_t max, struct buf *out);
+
+/* ses_graph.c */
+_must_use_ struct err *ses_edges(struct ses_snap *sn, const struct ses_call *call, const struct ses_edge_row **ret, uint64_t *ret_cnt);
+
+const char *ses_source_name(uint8_t source);
+const char *ses_encoding_name(uint32_t encoding);
+const char *ses_xref_name(uint8_t kind);
+
+#endif

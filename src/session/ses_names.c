@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of addresses, and the way back. A stored name wins; else what stands at the address gives one whose number is
+ * the address, so that the same place has the same name in every run and resolve can read it back without a table.
+ */
+#include "session/ses_int.h"
+
+#include "debuginfo/dbg.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct ses_text ses_pool(const struct ses_snap *sn, struct image_str s)
+{
+	size_t len = 0;
+	const char *p = s.len ? image_text(sn->im, s, &len) : NULL;
+	return ses_text_of(p, len);
+}
+
+static size_t ses_put_prefixed(const char *prefix, uint64_t va, char *out, size_t cap)
+{
+	char digits[16];
+	size_t n = 0, len = strlen(prefix);
+	do {
+		digits[n++] = "0123456789abcdef"[va & 15];
+		va >>= 4;
+	} while (va);
+	if (len + n > cap)
+		return 0;
+	memcpy(out, prefix, len);
+	while (n)
+		out[len++] = digits[--n];
+	return len;
+}
+
+static size_t ses_put_text(struct ses_text t, const char *suffix, char *out, size_t cap)
+{
+	size_t len = MIN(t.len, cap), tail = strlen(suffix);
+	memcpy(out, t.s, len);
+	/* Names of the target may hold any byte; what is shown in a line must not end or rewrite it. */
+	for (size_t i = 0; i < len; i++) {
+		if ((uint8_t)out[i] <= ' ' || (uint8_t)out[i] == 0x7f)
+			out[i] = '?';
+	}
+	if (len + tail <= cap) {
+		memcpy(out + len, suffix, tail);
+		len += tail;
+	}
+	return len;
+}
+
+static bool ses_has_jump_to(struct ses_snap *sn, uint32_t loc)
+{
+	uint32_t first, n = image_xrefs_to(sn->im, loc, loc, &first);
+	for (uint32_t i = 0; i < n && i < 16; i++) {
+		struct image_xref x;
+		if (image_xref_rev(sn->im, first + i, &x) && x.kind != IMAGE_XREF_READ && x.kind != IMAGE_XREF_WRITE)
+			return true;
+	}
+	return false;
+}
+
+/* The generated name's prefix, null when the place deserves none. */
+static const char *ses_prefix(struct ses_snap *sn, uint32_t loc)
+{
+	if (image_func_starting(sn->im, loc) != UINT32_MAX)
+		return "sub_";
+	if (image_block_starts(sn->im, loc))
+		return ses_has_jump_to(sn, loc) ? "loc_" : NULL;
+	uint32_t start, len;
+	enum image_item_kind kind;
+	if (!image_item_at(sn->im, loc, &start, &len, &kind) || start != loc || kind == IMAGE_CODE || kind == IMAGE_ALIGN)
+		return NULL;
+	if (kind == IMAGE_STRING)
+		return "str_";
+	uint32_t first;
+	return image_xrefs_to(sn->im, loc, loc, &first) ? "data_" : NULL;
+}
+
+size_t ses_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap)
+{
+	const struct image_name *n = image_name_at(sn->im, loc);
+	if (n && n->name.len)
+		return ses_put_text(ses_pool(sn, n->name), "", out, cap);
+	const struct image_import *imp = image_import_at(sn->im, loc);
+	if (imp) {
+		uint32_t cnt;
+		const struct image_symbol *syms = image_symbols(sn->im, &cnt);
+		if (imp->symbol < cnt && syms[imp->symbol].name.len)
+			return ses_put_text(ses_pool(sn, syms[imp->symbol].name), loc == imp->got_loc ? "@got" : loc == imp->plt_loc ? "@plt" : "",
+					    out, cap);
+	}
+	const char *prefix = ses_prefix(sn, loc);
+	return prefix ? ses_put_prefixed(prefix, space_va(sn->space, loc), out, cap) : 0;
+}
+
+size_t ses_name_for_operand(void *snap, uint64_t va, char *out, size_t cap)
+{
+	struct ses_snap *sn = snap;
+	uint32_t loc = space_loc(sn->space, va);
+	if (loc == LOC_NONE)
+		return 0;
+	size_t len = ses_name_put(sn, loc, out, cap);
+	uint32_t start, item_len;
+	enum image_item_kind kind;
+	if (len || sn->is_preview || !image_item_at(sn->im, loc, &start, &item_len, &kind) || start == loc ||
+	    kind == IMAGE_CODE || kind == IMAGE_ALIGN)
+		return len;
+	len = ses_name_put(sn, start, out, cap);
+	size_t more = len ? ses_put_prefixed("+0x", loc - start, out + len, cap - len) : 0;
+	return more ? len + more : 0;
+}
+
+struct ses_text ses_name_loc(struct ses_snap *sn, uint32_t loc, struct arena *a)
+{
+	char tmp[1024];
+	size_t len = loc == LOC_NONE ? 0 : ses_name_put(sn, loc, tmp, sizeof(tmp));
+	return len ? ses_text_of(arena_strndup(a, tmp, len), len) : ses_text_of("", 0);
+}
+
+struct ses_text ses_name_at(struct ses_snap *sn, uint64_t va, struct arena *a)
+{
+	return ses_name_loc(sn, space_loc(sn->space, va), a);
+}
+
+struct ses_text ses_func_name(struct ses_snap *sn, uint32_t func, struct arena *a)
+{
+	uint32_t cnt;
+	const struct image_func *f = image_funcs(sn->im, &cnt);
+	return func < cnt ? ses_name_loc(sn, f[func].loc, a) : ses_text_of("", 0);
+}
+
+struct ses_text ses_demangle(struct arena *a, struct ses_text name)
+{
+	if (name.len < 3 || name.s[0] != '_' || (name.s[1] != 'Z' && name.s[1] != 'R' && name.s[1] != 'D'))
+		return ses_text_of("", 0);
+	struct fmt_str d = dbg_demangle(a, name.s, name.len);
+	return ses_text_of(d.s, d.len);
+}
+
+/* --- where an address is --- */
+
+static const struct image_section *ses_section_of(struct ses_snap *sn, uint64_t va)
+{
+	uint32_t cnt;
+	const struct image_section *s = image_sections(sn->im, &cnt);
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (s[i].is_alloc && va >= s[i].va && va - s[i].va < s[i].mem_len)
+			return &s[i];
+	}
+	return NULL;
+}
+
+static struct ses_text ses_plus(struct arena *a, struct ses_text base, uint64_t off)
+{
+	if (!off)
+		return base;
+	char *s = arena_printf(a, "%.*s+0x%llx", (int)base.len, base.s, (unsigned long long)off);
+	return ses_text_cstr(s);
+}
+
+struct ses_text ses_where(struct ses_snap *sn, uint64_t va, struct arena *a)
+{
+	uint32_t loc = space_loc(sn->space, va);
+	if (loc == LOC_NONE)
+		return ses_text_of("", 0);
+	uint32_t func = image_func_at(sn->im, loc), cnt;
+	const struct image_func *f = image_funcs(sn->im, &cnt);
+	if (func < cnt && f[func].loc <= loc)
+		return ses_plus(a, ses_func_name(sn, func, a), loc - f[func].loc);
+	struct ses_text own = ses_name_loc(sn, loc, a);
+	if (own.len)
+		return own;
+	const struct image_section *s = ses_section_of(sn, va);
+	if (s)
+		return ses_plus(a, ses_pool(sn, s->name), va - s->va);
+	int seg = space_seg_of_va(sn->space, va);
+	if (seg < 0)
+		return own;
+	const struct space_seg *g = &sn->space->segs[seg];
+	return ses_plus(a, ses_pool(sn, (struct image_str){g->name_off, g->name_len}), va - g->va);
+}
+
+bool ses_is_mapped(struct ses_snap *sn, uint64_t va)
+{
+	return space_loc(sn->space, va) != LOC_NONE;
+}
+
+bool ses_va_to_file(struct ses_snap *sn, uint64_t va, uint64_t *ret_off)
+{
+	int seg = space_seg_of_va(sn->space, va);
+	if (seg < 0)
+		return false;
+	const struct space_seg *g = &sn->space->segs[seg];
+	if (va - g->va >= g->file_len)
+		return false;
+	*ret_off = g->file_off + (va - g->va);
+	return true;
+}
+
+/* --- from text to address --- */
+
+static bool ses_parse_hex(const char *s, size_t len, uint64_t *ret)
+{
+	if (!len || len > 16)
+		return false;
+	uint64_t v = 0;
+	for (size_t i = 0; i < len; i++) {
+		char ch = (char)(s[i] | 0x20);
+		if (s[i] >= '0' && s[i] <= '9')
+			v = v << 4 | (uint64_t)(s[i] - '0');
+		else if (ch >= 'a' && ch <= 'f')
+			v = v << 4 | (uint64_t)(ch - 'a' + 10);
+		else
+			return false;
+	}
+	*ret = v;
+	return true;
+}
+
+static bool ses_parse_number(const char *s, size_t len, uint64_t *ret)
+{
+	if (len > 2 && s[0] == '0' && (s[1] | 0x20) == 'x')
+		return ses_parse_hex(s + 2, len - 2, ret);
+	if (!len || len > 19)
+		return false;
+	uint64_t v = 0;
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] < '0' || s[i] > '9')
+			return false;
+		v = v * 10 + (uint64_t)(s[i] - '0');
+	}
+	*ret = v;
+	return true;
+}
+
+static struct err *ses_ambiguous(struct ses_snap *sn, const char *text, size_t len, uint32_t first, uint32_t cnt)
+{
+	struct buf list = {0};
+	for (uint32_t i = 0; i < cnt && i < 5; i++) {
+		const struct image_name *n = image_name_by_order(sn->im, first + i);
+		if (n)
+			buf_printf(&list, "%s0x%llx", list.len ? ", " : "", (unsigned long long)space_va(sn->space, n->loc));
+	}
+	struct err *e = err_new(ERR_AMBIGUOUS, "%.*s: is the name of %u places: %.*s%s", (int)len, text, cnt, (int)list.len,
+				list.data ? list.data : "", cnt > 5 ? ", ..." : "");
+	buf_fini(&list);
+	return err_fix(e, "give the address");
+}
+
+/* Error not_found is the static one, so that the caller can go on to the next spelling. */
+static struct err *ses_resolve_stored(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
+{
+	uint32_t first, cnt = image_name_find(sn->im, text, len, &first);
+	uint32_t loc = LOC_NONE, distinct = 0;
+	for (uint32_t i = 0; i < cnt; i++) {
+		const struct image_name *n = image_name_by_order(sn->im, first + i);
+		if (!n || n->loc == loc)
+			continue;
+		loc = n->loc;
+		distinct++;
+	}
+	if (!distinct)
+		return &err_not_found;
+	if (distinct > 1)
+		return ses_ambiguous(sn, text, len, first, cnt);
+	*ret = space_va(sn->space, loc);
+	return NULL;
+}
+
+static bool ses_resolve_generated(const char *text, size_t len, uint64_t *ret)
+{
+	static const char *const prefixes[] = {"sub_", "loc_", "str_", "data_", "byte_", "word_", "dword_", "qword_",
+					       "off_", "unk_"};
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+		size_t n = strlen(prefixes[i]);
+		if (len > n && !memcmp(text, prefixes[i], n) && ses_parse_hex(text + n, len - n, ret))
+			return true;
+	}
+	return false;
+}
+
+/* puts@plt, puts@got, puts: the stub, the slot, or the place that stands for the import. */
+static bool ses_resolve_import(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
+{
+	const char *at = memchr(text, '@', len);
+	size_t base = at ? (size_t)(at - text) : len;
+	bool is_got = at && len - base == 4 && !memcmp(at, "@got", 4);
+	if (at && !is_got && !(len - base == 4 && !memcmp(at, "@plt", 4)))
+		return false;
+	uint32_t cnt, sym_cnt;
+	const struct image_import *imp = image_imports(sn->im, &cnt);
+	const struct image_symbol *syms = image_symbols(sn->im, &sym_cnt);
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct ses_text t = imp[i].symbol < sym_cnt ? ses_pool(sn, syms[imp[i].symbol].name) : ses_text_of("", 0);
+		if (t.len != base || memcmp(t.s, text, base))
+			continue;
+		uint32_t loc = is_got ? imp[i].got_loc : imp[i].plt_loc != LOC_NONE ? imp[i].plt_loc : at ? LOC_NONE : imp[i].loc;
+		*ret = space_va(sn->space, loc);
+		return loc != LOC_NONE && *ret != UINT64_MAX;
+	}
+	return false;
+}
+
+/* "Stack::push(int)" or "Stack::push" for the mangled name. Reads every mangled name, so it comes last. */
+static bool ses_resolve_demangled(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
+{
+	if (!memchr(text, ':', len) && !memchr(text, '(', len))
+		return false;
+	uint32_t cnt;
+	const struct image_name *names = image_names(sn->im, &cnt);
+	struct arena a = {0};
+	bool found = false;
+	for (uint32_t i = 0; i < cnt && !found; i++) {
+		struct ses_text d = ses_demangle(&a, ses_pool(sn, names[i].name));
+		found = d.len >= len && !memcmp(d.s, text, len) && (d.len == len || d.s[len] == '(');
+		if (found)
+			*ret = space_va(sn->space, names[i].loc);
+		arena_reset(&a);
+	}
+	arena_fini(&a);
+	return found;
+}
+
+static struct err *ses_resolve_file(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
+{
+	uint64_t off;
+	if (!ses_parse_number(text, len, &off))
+		return err_new(ERR_INVALID, "file:%.*s: is not a file offset", (int)len, text);
+	for (uint32_t i = 0; i < sn->space->seg_cnt; i++) {
+		const struct space_seg *g = &sn->space->segs[i];
+		if (off >= g->file_off && off - g->file_off < g->file_len) {
+			*ret = g->va + (off - g->file_off);
+			return NULL;
+		}
+	}
+	return err_new(ERR_NOT_FOUND, "file:%.*s: is mapped nowhere", (int)len, text);
+}
+
+static struct err *ses_resolve_n(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
+{
+	if (len > 5 && !memcmp(text, "file:", 5))
+		return ses_resolve_file(sn, text + 5, len - 5, ret);
+	if (len > 2 && text[0] == '0' && (text[1] | 0x20) == 'x') {
+		if (ses_parse_hex(text + 2, len - 2, ret))
+			return NULL;
+		return err_new(ERR_INVALID, "%.*s: is not an address", (int)len, text);
+	}
+	struct err *e = ses_resolve_stored(sn, text, len, ret);
+	if (e != &err_not_found)
+		return e;
+	if (ses_resolve_generated(text, len, ret) || ses_resolve_import(sn, text, len, ret) || ses_parse_hex(text, len, ret) ||
+	    ses_resolve_demangled(sn, text, len, ret))
+		return NULL;
+	return e;
+}
+
+struct err *ses_resolve(struct ses_snap *sn, const char *text, uint64_t *ret_va)
+{
+	size_t len = strlen(text);
+	if (!len)
+		return err_new(ERR_INVALID, "an address or a name is needed");
+	uint64_t va;
+	struct err *e = ses_resolve_n(sn, text, len, &va);
+	/* Names may hold '+' and '-' themselves (operator+), so the whole is tried first. */
+	for (size_t i = len; e == &err_not_found && i-- > 1;) {
+		uint64_t off;
+		if ((text[i] != '+' && text[i] != '-') || !ses_parse_number(text + i + 1, len - i - 1, &off))
+			continue;
+		e = ses_resolve_n(sn, text, i, &va);
+		if (!e)
+			va = text[i] == '+' ? va + off : va - off;
+	}
+	if (e == &err_not_found)
+		return err_fix(err_new(ERR_NOT_FOUND, "%s: there is no such name or address", text),
+			       "scry symbols FILE --filter '*%s*' lists names like it", text);
+	if (e)
+		return e;
+	*ret_va = va;
+	return NULL;
+}
