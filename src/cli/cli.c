@@ -32,6 +32,15 @@ static void cli_on_signal(int sig)
 	atomic_store(&cli_interrupted, true);
 }
 
+/* The second signal ends the process (SA_RESETHAND), should anything not look at the flag. */
+static void cli_signals(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
+	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+}
+
 /* --- errors --- */
 
 static int cli_fail(struct err *e)
@@ -362,15 +371,6 @@ static int cli_unknown(const char *word)
 	const char *near = ops_nearest(word);
 	struct err *e = err_new(near && !strchr(word, '/') ? ERR_INVALID : ERR_BAD_INPUT, "%s: there is no such file or command", word);
 	return cli_fail(near && !strchr(word, '/') ? err_fix(e, "did you mean scry %s?", near) : e);
-}
-
-/* The second signal ends the process (SA_RESETHAND), should anything not look at the flag. */
-static void cli_signals(void)
-{
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
-	sigaction(SIGPIPE, &ignore, NULL);
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
 }
 
 int cli_main(int argc, char **argv, int (*open_workbench)(const char *path))

@@ -7,6 +7,7 @@
 
 #include "base/glob.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define VIEW_LIMIT 1000
