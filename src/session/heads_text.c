@@ -100,6 +100,11 @@ static void put_code_point(struct put *p, uint32_t cp)
 	}
 }
 
+static uint32_t string_unit_len(uint32_t encoding)
+{
+	return encoding == IMAGE_ENC_UTF16LE || encoding == IMAGE_ENC_UTF16BE ? 2 : encoding == IMAGE_ENC_UTF32LE ? 4 : 1;
+}
+
 /* One character of the string at b[0..len); the bytes it takes. */
 static uint32_t string_step(struct put *p, const uint8_t *b, uint32_t len, uint32_t encoding)
 {
@@ -291,7 +296,7 @@ static void string_line(struct heads_walk *w)
 		data_line(w);
 		return;
 	}
-	uint32_t unit = s->encoding == IMAGE_ENC_UTF16LE || s->encoding == IMAGE_ENC_UTF16BE ? 2 : s->encoding == IMAGE_ENC_UTF32LE ? 4 : 1;
+	uint32_t unit = string_unit_len(s->encoding);
 	struct put p = text_begin(w, unit == 2 ? "dw" : unit == 4 ? "dd" : "db");
 	put_s(&p, " ");
 	uint32_t at = p.len;
@@ -434,7 +439,7 @@ static void comment_ref(struct heads_walk *w, struct put *c, const struct image_
 		return;
 	}
 	const struct image_string *s = image_string_at(w->sn->im, x->to);
-	if (s && s->loc <= x->to && x->to - s->loc <= s->len) {
+	if (s && s->loc <= x->to && x->to - s->loc <= s->len && (x->to - s->loc) % string_unit_len(s->encoding) == 0) {
 		struct image_string part = *s;
 		part.loc = x->to;
 		part.len = s->len - (x->to - s->loc);

@@ -37,8 +37,11 @@ static void block_succ(struct ops_out *o, const struct ses_block *b)
 {
 	if (!o->is_json) {
 		struct buf text = {0};
-		for (uint32_t k = 0; k < b->succ_cnt; k++)
-			buf_printf(&text, "%s%s %u", k ? ", " : "", b->succ[k].kind, b->succ[k].id);
+		for (uint32_t k = 0; k < b->succ_cnt; k++) {
+			if (!k || strcmp(b->succ[k].kind, b->succ[k - 1].kind))
+				buf_printf(&text, "%s%s", k ? ", " : "", b->succ[k].kind);
+			buf_printf(&text, " %u", b->succ[k].id);
+		}
 		ops_out_str(o, "succ", text.data ? text.data : "", text.len);
 		buf_fini(&text);
 		return;

@@ -248,6 +248,22 @@ static struct err *ses_ambiguous(struct ses_snap *sn, const char *text, size_t l
 	return err_fix(e, "give the address");
 }
 
+/* An import's name stands at its stub and at the place made for it: one thing, whose address is the stub's. */
+static bool ses_is_one_import(struct ses_snap *sn, uint32_t first, uint32_t cnt, uint32_t *ret_loc)
+{
+	const struct image_import *one = NULL;
+	for (uint32_t i = 0; i < cnt; i++) {
+		const struct image_name *n = image_name_by_order(sn->im, first + i);
+		const struct image_import *imp = n ? image_import_at(sn->im, n->loc) : NULL;
+		if (!imp || (one && imp != one))
+			return false;
+		one = imp;
+	}
+	if (one)
+		*ret_loc = one->plt_loc != LOC_NONE ? one->plt_loc : one->loc;
+	return one != NULL;
+}
+
 /* Error not_found is the static one, so that the caller can go on to the next spelling. */
 static struct err *ses_resolve_stored(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
 {
@@ -262,7 +278,7 @@ static struct err *ses_resolve_stored(struct ses_snap *sn, const char *text, siz
 	}
 	if (!distinct)
 		return &err_not_found;
-	if (distinct > 1)
+	if (distinct > 1 && !ses_is_one_import(sn, first, cnt, &loc))
 		return ses_ambiguous(sn, text, len, first, cnt);
 	*ret = space_va(sn->space, loc);
 	return NULL;
@@ -349,6 +365,11 @@ static struct err *ses_resolve_n(struct ses_snap *sn, const char *text, size_t l
 	struct err *e = ses_resolve_stored(sn, text, len, ret);
 	if (e != &err_not_found)
 		return e;
+	const struct image_meta *m = image_meta(sn->im);
+	if (len == 5 && !memcmp(text, "entry", 5) && m->has_entry) {
+		*ret = m->entry_va;
+		return NULL;
+	}
 	if (ses_resolve_generated(text, len, ret) || ses_resolve_import(sn, text, len, ret) || ses_parse_hex(text, len, ret) ||
 	    ses_resolve_demangled(sn, text, len, ret))
 		return NULL;
