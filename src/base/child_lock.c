@@ -55,13 +55,18 @@ static const int child_allowed[] = {
 #endif
 };
 
-/* Calls that fail with an error of their own: stdio asks these of any stream and does without. */
+/* Calls that do not happen but fail: stdio asks the first two of any stream, libdw the others of its file,
+ * and both do without. */
 static const struct {
 	int nr;
 	int os_errno;
 } child_refused[] = {
 	{SYS_newfstatat, EBADF},
 	{SYS_ioctl, ENOTTY},
+	{SYS_readlinkat, ENOENT},
+#ifdef SYS_readlink
+	{SYS_readlink, ENOENT},
+#endif
 };
 
 #define CHILD_FILTER_MAX 160

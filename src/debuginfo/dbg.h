@@ -54,14 +54,15 @@ struct dbg_funcs { VEC(struct dbg_func) list; struct arena arena; };
  * none. Appends to `ret`. */
 _must_use_ struct err *dbg_read_pclntab(const struct fmt_bin *b, struct dbg_funcs *ret, struct findings *f);
 
-/* A row of the line table: from `va` on, until the next row. */
+/* A row of the line table: from `va` on, until the next row. Line 0 (file UINT32_MAX): nothing is known from there on. */
 struct dbg_line { uint64_t va; uint32_t file; uint32_t line; };
 struct dbg_lines { VEC(struct dbg_line) list; VEC(struct fmt_str) files; struct arena arena; };
 
 /*
  * Function names, prototypes and ranges, and optionally line numbers, from DWARF of `path`'s bytes (the target
  * itself or a file found by dbg_find_debug_file()), read by libdw in a locked-down child. A broken or huge
- * DWARF is a finding, never a refusal. Missing libdw: error env.
+ * DWARF is a finding, never a refusal. Missing libdw: error env. Both lists are appended to empty ones and sorted by
+ * va; functions may share an address under several names, lines have one row for each. `ret_lines` may be null.
  */
 _must_use_ struct err *dbg_read_dwarf(const struct fmt_bin *b, bool want_lines, struct dbg_funcs *ret,
 				      struct dbg_lines *ret_lines, struct findings *f);
