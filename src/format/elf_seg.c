@@ -372,7 +372,7 @@ static struct err *emit(struct elf *e, struct painter *p)
 	uint32_t last_load = ELF_NO_INDEX;
 	uint64_t overlap_start = 0;
 	bool is_overlap = false;
-	for (size_t i = 0; i + 1 < p->edge_cnt; i++) {
+	for (size_t i = 0; i < p->edge_cnt; i++) {
 		bool is_double = p->claim_cnt[i] % SLACK > 1;
 		if (is_double && !is_overlap)
 			overlap_start = p->edges[i];
@@ -381,7 +381,7 @@ static struct err *emit(struct elf *e, struct painter *p)
 				       "segments overlap from 0x%llx to 0x%llx; the later one counts",
 				       (unsigned long long)overlap_start, (unsigned long long)p->edges[i]);
 		is_overlap = is_double;
-		if (p->claim_cnt[i] == 0 || p->owner[i] == 0)
+		if (p->claim_cnt[i] == 0 || p->owner[i] == 0) /* so for the last edge, where no cell begins */
 			continue;
 		struct err *err = append_cell(e, p, i, &last_load);
 		if (err)
