@@ -17,6 +17,9 @@
 		}                                                       \
 	} while (0)
 
+/* Keeps the reads of section bytes from being dropped. */
+static volatile uint8_t touched;
+
 static bool is_inside(uint64_t off, uint64_t len, uint64_t whole)
 {
 	return off <= whole && len <= whole - off;
@@ -58,10 +61,8 @@ static void check_sections(const struct fmt_bin *b)
 		const uint8_t *data;
 		size_t len;
 		struct err *err = fmt_section_data(b, s, true, &arena, &data, &len);
-		uint8_t sum = 0;
 		for (size_t k = 0; !err && k < len && k < 4096; k++)
-			sum ^= data[k] ^ data[len - 1 - k];
-		MUST(err || sum < 256);
+			touched ^= data[k] ^ data[len - 1 - k];
 		err_free(err);
 		arena_fini(&arena);
 	}
