@@ -378,6 +378,19 @@ static uint32_t pointer_target(const struct data_stage *x, uint64_t va)
 	return loc;
 }
 
+/* Whether a word is the end of a text: "l__" and zeros is also an address below 8 MB. */
+static bool is_text_tail(const uint8_t *p, uint32_t word, bool has_before)
+{
+	uint32_t n = 0;
+	while (n < word && p[n] >= 0x20 && p[n] < 0x7f)
+		n++;
+	for (uint32_t i = n; i < word; i++) {
+		if (p[i])
+			return false;
+	}
+	return n && has_before && p[-1] >= 0x20 && p[-1] < 0x7f;
+}
+
 /* Programs at a fixed address have pointers without relocations: aligned words that lie in a segment. A word of 32
  * bits may do so by chance, so it needs a neighbour that does too. */
 static void scan_zone(struct data_stage *x, const struct data_zone *z)
@@ -396,7 +409,7 @@ static void scan_zone(struct data_stage *x, const struct data_zone *z)
 		uint64_t va = word == 8 ? load_u64(p, s->is_be) : load_u32(p, s->is_be);
 		bool is_free = data_is_free(x, (uint32_t)loc, (uint32_t)loc + word);
 		uint32_t to = va < low || va > high || !is_free ? LOC_NONE : pointer_target(x, va);
-		bool is_pointer = to != LOC_NONE;
+		bool is_pointer = to != LOC_NONE && (was_pointer || !is_text_tail(p, word, loc > z->loc));
 		if (is_pointer && word == 4 && !was_pointer && !bits_get(x->code, to)) {
 			uint64_t next = loc + 8 <= z->end ? load_u32(p + 4, s->is_be) : 0;
 			is_pointer = next >= low && next <= high && pointer_target(x, next) != LOC_NONE;

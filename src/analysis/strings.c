@@ -17,6 +17,7 @@
 #define MIN_CHARS_LOOSE 6      /* when nothing ends before it */
 #define MIN_CHARS_OPEN 8       /* without a terminator, when its address is taken */
 #define WORDY_CHARS 8          /* shorter ones must be mostly letters, digits and common signs */
+#define LONG_CHARS 24
 #define STRING_LEN_MAX (1u << 24)
 
 /* What an ASCII character is worth: 0 none, 1 seldom, 2 usual in texts, 3 letters, digits and common signs. */
@@ -39,6 +40,41 @@ static bool is_text_cp(uint32_t cp)
 		return char_class((uint8_t)cp) > 0;
 	return cp >= 0xa0 && cp < 0x30000 && (cp < 0xd800 || cp >= 0xf900) && (cp & 0xfffe) != 0xfffe &&
 	       (cp < 0x20000 || cp < 0x2fa20) && (cp < 0xfdd0 || cp > 0xfdef);
+}
+
+/* Writing systems, as far as one text keeps to one or two of them while chance does not. */
+enum script { SCRIPT_COMMON, SCRIPT_LATIN, SCRIPT_GREEK, SCRIPT_CYRILLIC, SCRIPT_SEMITIC, SCRIPT_INDIC, SCRIPT_EAST,
+	      SCRIPT_EMOJI, SCRIPT_OTHER, SCRIPT_COUNT };
+
+static enum script script_of(uint32_t cp)
+{
+	static const struct {
+		uint32_t first, last;
+		enum script script;
+	} blocks[] = {
+		{0x00, 0xbf, SCRIPT_COMMON},       {0xc0, 0x24f, SCRIPT_LATIN},      {0x2b0, 0x36f, SCRIPT_LATIN},
+		{0x370, 0x3ff, SCRIPT_GREEK},      {0x400, 0x52f, SCRIPT_CYRILLIC},  {0x590, 0x77f, SCRIPT_SEMITIC},
+		{0x900, 0x109f, SCRIPT_INDIC},     {0x1e00, 0x1eff, SCRIPT_LATIN},   {0x1f00, 0x1fff, SCRIPT_GREEK},
+		{0x2010, 0x205e, SCRIPT_COMMON},   {0x20a0, 0x20bf, SCRIPT_COMMON},  {0x2100, 0x2bff, SCRIPT_COMMON},
+		{0x3000, 0x9fff, SCRIPT_EAST},     {0xac00, 0xd7a3, SCRIPT_EAST},    {0xfb00, 0xfb06, SCRIPT_LATIN},
+		{0xff00, 0xff9f, SCRIPT_EAST},     {0x1f000, 0x1faff, SCRIPT_EMOJI},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
+		if (cp <= blocks[i].last)
+			return cp >= blocks[i].first ? blocks[i].script : SCRIPT_OTHER;
+	}
+	return SCRIPT_OTHER;
+}
+
+/* How often each writing system occurs in a text. */
+struct scripts { size_t cnt[SCRIPT_COUNT]; };
+
+static unsigned script_kinds(const struct scripts *s)
+{
+	unsigned kinds = 0;
+	for (unsigned i = SCRIPT_LATIN; i < SCRIPT_COUNT; i++)
+		kinds += s->cnt[i] > 0;
+	return s->cnt[SCRIPT_OTHER] ? SCRIPT_COUNT : kinds;
 }
 
 size_t analysis_text_run(const uint8_t *p, size_t len, bool *ret_is_ascii)
@@ -94,32 +130,48 @@ static bool is_fresh(const struct data_stage *x, const struct data_zone *z, uint
 	       bits_get(x->edge, loc);
 }
 
-static bool reads_like_words(const struct data_zone *z, const struct run *r)
+/* Whether UTF-8 keeps to one writing system, or two when it is long. */
+static bool has_few_scripts(const uint8_t *p, size_t len, size_t chars)
 {
-	size_t plain, chars = analysis_text_chars(z->bytes + (r->loc - z->loc), r->end - r->loc, &plain);
-	size_t asked = r->chars < WORDY_CHARS ? 75 : 50;
-	return chars && plain * 100 >= chars * asked && (r->is_ascii || chars >= MIN_CHARS_LOOSE);
+	struct scripts s = {{0}};
+	uint32_t cp;
+	for (size_t i = 0, n; i < len; i += n) {
+		n = utf8_next((const char *)p + i, len - i, &cp);
+		if (!n)
+			return false;
+		s.cnt[script_of(cp)]++;
+	}
+	return script_kinds(&s) <= (chars < LONG_CHARS ? 1 : 2);
+}
+
+/* `asked`: per cent of letters, digits and common signs. */
+static bool reads_like_words(const struct data_zone *z, const struct run *r, size_t asked)
+{
+	const uint8_t *p = z->bytes + (r->loc - z->loc);
+	size_t plain, chars = analysis_text_chars(p, r->end - r->loc, &plain);
+	if (!chars || plain * 100 < chars * asked)
+		return false;
+	return r->is_ascii || (chars >= MIN_CHARS_LOOSE && has_few_scripts(p, r->end - r->loc, chars));
 }
 
 static bool is_string(const struct data_stage *x, const struct data_zone *z, const struct run *r)
 {
+	size_t asked = r->chars < WORDY_CHARS ? 75 : 50;
 	if (z->is_strings)
 		return r->is_closed;
 	if (r->chars < MIN_CHARS)
 		return false;
 	if (!r->is_closed) {
 		bool is_language = x->lang != DATA_LANG_NONE;
-		return r->is_pointed && (r->chars >= MIN_CHARS_OPEN || is_language) && reads_like_words(z, r);
+		return r->is_pointed && (r->chars >= MIN_CHARS_OPEN || is_language) && reads_like_words(z, r, asked);
 	}
-	if (r->is_pointed && r->is_fresh)
-		return true;
 	if (r->is_pointed)
-		return reads_like_words(z, r);
+		return reads_like_words(z, r, !r->is_ascii || !r->is_fresh ? asked : r->chars < WORDY_CHARS ? 25 : 0);
 	if (z->is_exec)
-		return r->chars >= MIN_CHARS_LOOSE && r->is_fresh && reads_like_words(z, r);
+		return r->chars >= MIN_CHARS_LOOSE && r->is_fresh && reads_like_words(z, r, asked);
 	if (z->is_writable && r->chars < MIN_CHARS_WRITABLE)
 		return false;
-	return (r->is_fresh || r->chars >= MIN_CHARS_LOOSE) && reads_like_words(z, r);
+	return (r->is_fresh || r->chars >= MIN_CHARS_LOOSE) && reads_like_words(z, r, asked);
 }
 
 static enum image_encoding narrow_encoding(const struct data_stage *x, const struct run *r)
@@ -170,21 +222,46 @@ static uint32_t wide_unit(const uint8_t *p, unsigned unit, bool is_be)
 	return unit == 2 ? load_u16(p, is_be) : load_u32(p, is_be);
 }
 
-/* Units of text from `p` on; `*ret_plain` counts those that are letters, digits or common signs. */
-static size_t wide_units(const uint8_t *p, size_t len, unsigned unit, bool is_be, size_t *ret_plain)
+/* What a run of wide characters is made of. */
+struct wide_run {
+	size_t units, plain; /* plain: letters, digits and common signs of ASCII */
+	size_t repeat_cnt;   /* units equal to the one before */
+	size_t double_cnt;   /* units whose two bytes are ASCII both: narrow text, seen as wide */
+	struct scripts scripts;
+};
+
+static void wide_scan(const uint8_t *p, size_t len, unsigned unit, bool is_be, struct wide_run *ret)
 {
-	size_t n = 0;
-	*ret_plain = 0;
-	while (len >= unit) {
+	*ret = (struct wide_run){0};
+	uint32_t before = 0;
+	for (; len >= unit; p += unit, len -= unit) {
 		uint32_t cp = wide_unit(p, unit, is_be);
 		if (!is_text_cp(cp))
 			break;
-		*ret_plain += cp < 0x80 ? char_class((uint8_t)cp) == 3 : 0;
-		n++;
-		p += unit;
-		len -= unit;
+		ret->plain += cp < 0x80 && char_class((uint8_t)cp) == 3;
+		ret->double_cnt += unit == 2 && p[0] < 0x80 && p[1] < 0x80 && char_class(p[0]) && char_class(p[1]);
+		ret->scripts.cnt[script_of(cp)]++;
+		ret->repeat_cnt += cp == before;
+		ret->units++;
+		before = cp;
 	}
-	return n;
+}
+
+/* Tables of small numbers look like wide letters. A text is nearly all letters and digits of ASCII, or, when its
+ * address is taken, mostly of one other writing system. */
+static bool wide_is_text(const struct wide_run *w, bool is_pointed)
+{
+	if (w->repeat_cnt * 2 > w->units)
+		return false;
+	if (w->plain * 100 >= w->units * 80)
+		return true;
+	if (!is_pointed || w->double_cnt * 2 > w->units || script_kinds(&w->scripts) != 1)
+		return false;
+	size_t latin = w->scripts.cnt[SCRIPT_LATIN];
+	if (latin)
+		return w->plain * 100 >= w->units * 60;
+	size_t foreign = w->units - w->scripts.cnt[SCRIPT_COMMON];
+	return (foreign + w->plain) * 100 >= w->units * 80 && !w->scripts.cnt[SCRIPT_EMOJI];
 }
 
 static enum image_encoding wide_encoding(unsigned unit, bool is_be)
@@ -194,7 +271,10 @@ static enum image_encoding wide_encoding(unsigned unit, bool is_be)
 
 /* Where the last run of wide characters that was no string ends: what begins inside of it is none either, and
  * looking again from each of its letters would cost their square. */
-struct wide_tried { uint32_t end[3]; };
+struct wide_tried {
+	uint32_t end[3];
+	uint32_t string_end; /* of the last wide string; 0: none */
+};
 
 static unsigned wide_slot(unsigned unit, bool is_be)
 {
@@ -211,20 +291,25 @@ static uint32_t try_wide(struct data_stage *x, const struct data_zone *z, struct
 	if (loc < *tried_end)
 		return 0;
 	const uint8_t *p = z->bytes + (loc - z->loc);
-	size_t plain, room = MIN(end - loc, STRING_LEN_MAX);
-	size_t units = wide_units(p, room, unit, is_be, &plain);
-	size_t bytes = units * unit;
+	size_t room = MIN(end - loc, STRING_LEN_MAX);
+	struct wide_run w;
+	wide_scan(p, room, unit, is_be, &w);
+	size_t bytes = w.units * unit;
 	*tried_end = loc + (uint32_t)bytes;
-	if (units < MIN_CHARS || room - bytes < unit || wide_unit(p + bytes, unit, is_be))
+	if (w.units < MIN_CHARS || room - bytes < unit || wide_unit(p + bytes, unit, is_be))
 		return 0;
 	bool is_pointed = bits_get(x->pointed, loc);
 	bool is_native = is_be == x->d->space.is_be;
-	bool is_latin = plain * 100 >= units * 80;
-	size_t asked = is_pointed && is_native ? MIN_CHARS : is_native ? MIN_CHARS_WRITABLE : WORDY_CHARS;
-	if (units < asked || (!is_latin && !(is_pointed && is_native)) || (z->is_exec && !is_pointed))
+	bool is_next = tried->string_end && loc - tried->string_end < 8;
+	size_t asked = is_native && (is_pointed || is_next) ? MIN_CHARS : is_native && unit == 4 ? MIN_CHARS_WRITABLE
+										       : WORDY_CHARS;
+	if (w.units < asked || !wide_is_text(&w, is_pointed && is_native) || (z->is_exec && !is_pointed))
 		return 0;
 	struct image_string s = {loc, (uint32_t)bytes, wide_encoding(unit, is_be)};
-	return analysis_claim_string(x, s, unit) ? loc + (uint32_t)bytes + unit : 0;
+	if (!analysis_claim_string(x, s, unit))
+		return 0;
+	tried->string_end = loc + (uint32_t)bytes + unit;
+	return tried->string_end;
 }
 
 static uint32_t try_wides(struct data_stage *x, const struct data_zone *z, struct run r, struct wide_tried *tried)
@@ -258,7 +343,7 @@ static uint32_t wide_at(struct data_stage *x, const struct data_zone *z, struct 
 /* One free stretch. */
 static void scan_free(struct data_stage *x, const struct data_zone *z, uint32_t loc, uint32_t end)
 {
-	struct wide_tried tried = {{0}};
+	struct wide_tried tried = {.string_end = 0};
 	uint32_t limit = loc; /* the next edge */
 	while (loc < end) {
 		const uint8_t *p = z->bytes + (loc - z->loc);
