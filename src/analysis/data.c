@@ -163,7 +163,7 @@ static void mark_xref(struct data_stage *x, const struct image_xref *r)
 	if (r->kind == IMAGE_XREF_OFFSET)
 		bits_set(x->pointed, r->to);
 	for (unsigned i = 0; i < DATA_WIDTH_PLANES; i++) {
-		if (r->width == 2u << i)
+		if (r->width == 1u << i)
 			bits_set(x->width[i], r->to);
 	}
 }
@@ -465,8 +465,8 @@ static uint32_t zero_run(const struct data_zone *z, uint32_t loc, uint32_t end)
 static uint32_t width_at(const struct data_stage *x, uint32_t loc, uint32_t room)
 {
 	for (unsigned i = DATA_WIDTH_PLANES; i-- > 0;) {
-		if (bits_get(x->width[i], loc) && (2u << i) <= room)
-			return 2u << i;
+		if (bits_get(x->width[i], loc) && (1u << i) <= room)
+			return 1u << i;
 	}
 	return 0;
 }
@@ -495,11 +495,11 @@ static void fill_piece(struct data_stage *x, const struct data_zone *z, uint32_t
 	if (width) {
 		analysis_claim(x, loc, width);
 		loc += width;
+		is_cut = false;
 	}
 	while (loc < end) {
 		uint32_t zeros = zero_run(z, loc, end);
 		bool is_pad = zeros == end && !is_object && !is_cut && end - loc < PAD_LEN_MAX;
-		is_pad |= zeros == end && width && !is_object && end - loc < PAD_LEN_MAX;
 		if (is_pad || (zeros - loc >= ZERO_RUN_LEN && !is_object)) {
 			claim_align(x, loc, zeros);
 			loc = zeros;

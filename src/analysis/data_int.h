@@ -12,7 +12,7 @@
  */
 enum data_lang { DATA_LANG_NONE, DATA_LANG_GO, DATA_LANG_RUST };
 
-#define DATA_WIDTH_PLANES 5 /* of 2, 4, 8, 16 and 32 bytes */
+#define DATA_WIDTH_PLANES 6 /* of 1, 2, 4, 8, 16 and 32 bytes */
 
 struct data_stage {
 	const struct analysis_in *in;
