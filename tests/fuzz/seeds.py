@@ -6,6 +6,7 @@ elf    small programs, objects and libraries of several compilers, flags and mac
 code   raw machine code of a program
 names  mangled names
 keys   what a terminal sends
+edits  a made-up image by number and edits of it (fuzz_image.c)
 """
 import os
 import shutil
@@ -102,8 +103,23 @@ def keys(folder):
             f.write(row)
 
 
+def edits(folder):
+    """Numbers from a fixed generator: the same seeds on every machine."""
+    state = 12345
+    for i in range(48):
+        row = bytearray([i, i % 4])
+        for _ in range(6 * (i % 7)):
+            state = (state * 1103515245 + 12345) % 2**31
+            row.append(state >> 16 & 255)
+        # Offsets are small numbers: the upper bytes of most are 0.
+        for k in range(2, len(row), 6):
+            row[k + 2:k + 4] = bytes(2)
+        with open(os.path.join(folder, f"e{i}"), "wb") as f:
+            f.write(row)
+
+
 def main():
-    kinds = {"elf": elf, "code": code, "names": names, "keys": keys}
+    kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
