@@ -235,39 +235,73 @@ static uint32_t owner_before(const struct code *c, uint32_t loc, const struct co
 	return CODE_NONE;
 }
 
+/* Whether one instruction, run before the stack pointer has moved, cannot stand at the start of a function. */
+static bool is_odd_at_start(const struct code *c, const struct arch_effect *e, uint64_t kept, uint64_t *written)
+{
+	const struct arch *a = c->arch;
+	bool is_on_stack = e->base == a->sp_reg && e->index == ARCH_REG_NONE;
+	bool is_save = e->op == ARCH_OP_STORE && is_on_stack && (e->imm < 0 || a->bits == 32);
+	const uint8_t regs[] = {is_save ? ARCH_REG_NONE : e->src1, e->src2, e->base, e->index};
+	if (e->writes & kept)
+		return true;
+	for (unsigned i = 0; i < ARRAY_LEN(regs) && e->op != ARCH_OP_OTHER; i++)
+		if (regs[i] < a->reg_cnt && (kept & ~*written) >> regs[i] & 1)
+			return true;
+	*written |= e->writes;
+	if (!is_on_stack || e->imm < 0 || a->bits == 32)
+		return false;
+	return e->op == ARCH_OP_LEA || e->op == ARCH_OP_STORE;
+}
+
 /*
  * Whether code that begins at `loc` uses what only the middle of a function has: registers that the caller keeps its
- * values in, a frame, or a stack that is aligned for a call. Landing pads and cases of switches do.
+ * values in, a frame to give back, or a stack that is aligned for a call. Landing pads and cases of switches do.
  */
-static bool is_mid_function(const struct code *c, uint32_t loc, const struct code_region *region)
+static bool is_mid_function(const struct code *c, uint32_t loc)
 {
 	const struct arch *a = c->arch;
 	uint64_t kept = ~a->call_clobbers & ~((uint64_t)1 << a->sp_reg);
 	uint64_t written = 0;
-	for (unsigned n = 0; n < 64 && loc < region->to && code_has(c, c->items, loc); n++) {
+	if (a->reg_cnt < 64)
+		kept &= ((uint64_t)1 << a->reg_cnt) - 1;
+	for (unsigned n = 0; n < 64 && code_has(c, c->items, loc); n++) {
 		size_t len;
 		const uint8_t *p = space_bytes(&c->d->space, loc, &len);
 		struct arch_effect e;
 		if (!p)
 			return false;
-		a->effect(a, p, len, space_va(&c->d->space, loc), &e);
 		bool has_rec = code_has(c, c->rec_bits, loc);
 		const struct code_rec *r = has_rec ? &c->recs[code_rec_at(c, loc)] : NULL;
-		if (r && (r->flow == ARCH_FLOW_CALL || r->flow == ARCH_FLOW_ICALL))
-			return r->target == LOC_NONE || code_pc_thunk(c, r->target) == ARCH_REG_NONE;
+		uint32_t next = code_insn_end(c, loc);
+		if (r) {
+			switch ((enum arch_flow)r->flow) {
+			case ARCH_FLOW_CALL:
+			case ARCH_FLOW_ICALL:
+				return r->target == LOC_NONE || code_pc_thunk(c, r->target) == ARCH_REG_NONE;
+			case ARCH_FLOW_JUMP:
+				if (r->target == LOC_NONE || code_has(c, c->starts, r->target))
+					return false;
+				next = r->target;
+				break;
+			case ARCH_FLOW_STOP:
+				return !n;
+			case ARCH_FLOW_CJUMP:
+				break;
+			case ARCH_FLOW_NEXT:
+			case ARCH_FLOW_IJUMP:
+			case ARCH_FLOW_RET:
+			case ARCH_FLOW_INVALID:
+				return false;
+			}
+			loc = next;
+			continue;
+		}
+		a->effect(a, p, len, space_va(&c->d->space, loc), &e);
 		if (!e.sp_is_known || e.sp_delta)
-			return false;
-		bool is_save = e.op == ARCH_OP_STORE && e.base == a->sp_reg;
-		const uint8_t regs[] = {is_save ? ARCH_REG_NONE : e.src1, e.src2, e.base, e.index};
-		for (unsigned i = 0; i < ARRAY_LEN(regs) && e.op != ARCH_OP_OTHER; i++)
-			if (regs[i] < a->reg_cnt && (kept & ~written) >> regs[i] & 1)
-				return true;
-		if (e.op == ARCH_OP_LEA && e.base == a->sp_reg && e.index == ARCH_REG_NONE && e.imm >= 0)
+			return e.sp_is_known && e.sp_delta > 0;
+		if (is_odd_at_start(c, &e, kept, &written))
 			return true;
-		if (r && code_rec_ends(r))
-			return false;
-		written |= e.writes;
-		loc = code_insn_end(c, loc);
+		loc = next;
 	}
 	return false;
 }
@@ -292,7 +326,7 @@ static enum verdict judge(const struct code *c, uint32_t loc, const struct code_
 	bool may_be_case = *ret_fn != CODE_NONE && c->fns.data[*ret_fn].flags & IMAGE_FN_INDIRECT;
 	if (may_be_case && !(has_frame && aligned))
 		return GAP_PART;
-	if (is_mid_function(c, loc, region))
+	if (is_mid_function(c, loc))
 		return *ret_fn != CODE_NONE ? GAP_PART : GAP_SKIP;
 	if (has_frame + aligned + is_padded >= 2)
 		return GAP_FUNCTION;

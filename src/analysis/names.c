@@ -164,7 +164,7 @@ bool code_name_is_noreturn(const char *s, size_t len)
 		else
 			hi = mid;
 	}
-	if (len < 20 || s[0] != '_' || (s[1] != 'Z' && s[1] != 'R'))
+	if (!s || len < 20 || s[0] != '_' || (s[1] != 'Z' && s[1] != 'R'))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(noreturn_pieces); i++)
 		if (memmem(s, len, noreturn_pieces[i], strlen(noreturn_pieces[i])))
