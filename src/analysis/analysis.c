@@ -39,6 +39,7 @@ static void code_fini(struct code *c)
 	free(c->into_first);
 	free(c->into);
 	VEC_FREE(&c->plts);
+	VEC_FREE(&c->gots);
 	VEC_FREE(&c->exts);
 	VEC_FREE(&c->fns);
 	map_fini(&c->fn_at);

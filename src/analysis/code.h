@@ -108,6 +108,7 @@ struct code {
 	uint32_t *into;       /* records of direct jumps, by bucket of their target */
 
 	VEC(struct code_piece) plts; /* sections of import stubs */
+	VEC(struct code_piece) gots; /* sections of bound pointers */
 	VEC(struct code_ext) exts;
 	VEC(struct code_fn) fns;
 	struct map fn_at;     /* loc -> index into fns */
@@ -120,6 +121,7 @@ struct code {
 	VEC(uint32_t) targets;
 	VEC(uint32_t) missync; /* reached addresses inside what the sweep took for an instruction */
 	uint64_t covered_cnt;  /* bytes, for progress */
+	bool are_aligned;      /* functions of this file begin at multiples of the usual alignment */
 	bool has_failed;       /* memory ran out */
 	bool is_cancelled;
 };
@@ -181,6 +183,19 @@ uint32_t code_insn_before(const struct code *c, uint32_t loc);
 bool code_is_after_end(const struct code *c, uint32_t loc);
 /* Whether a direct jump goes to `loc`. */
 bool code_is_jumped_to(const struct code *c, uint32_t loc);
+/* How code looks as the beginning of a function. */
+enum entry_look {
+	ENTRY_OPEN,     /* nothing speaks for or against it */
+	ENTRY_OPEN_END, /* ... and there is no more to see */
+	ENTRY_ODD,      /* it uses what only the middle of a function has */
+	ENTRY_FRAME,    /* it takes stack */
+	ENTRY_LEAF,     /* it leaves again without having touched the stack */
+};
+enum entry_look code_entry_look(const struct code *c, uint32_t loc);
+/* What the instruction at `loc` does; false where no bytes are. */
+bool code_effect(const struct code *c, uint32_t loc, struct arch_effect *ret);
+/* Whether one of the last instructions before the one at `loc` gives the stack frame back. */
+bool code_gives_back_stack(const struct code *c, uint32_t loc);
 bool code_is_cancelled(struct code *c);
 void code_progress(struct code *c, const char *stage, uint64_t done, uint64_t total);
 
@@ -204,7 +219,6 @@ struct code_track {
 	uint64_t val[64];
 	uint64_t known; /* bit r: val[r] holds */
 };
-struct arch_effect;
 /* Applies the instruction at `loc` (`rec` null: it just falls through); gives what it does. */
 void code_track_step(const struct code *c, struct code_track *t, uint32_t loc, const struct code_rec *rec,
 		     struct arch_effect *ret);

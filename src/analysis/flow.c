@@ -165,12 +165,25 @@ static void jump_far(struct flow *w, const struct code_rec *r)
 		fn_returns(c, w->fn); /* the middle of another function: shared code, not followed */
 		return;
 	}
-	if (r->flow == ARCH_FLOW_JUMP && is_aligned(c, r->target) && code_is_after_end(c, r->target) &&
-	    !code_has(c, c->covered, r->target)) {
+	if (r->flow == ARCH_FLOW_JUMP && code_is_after_end(c, r->target) && !code_has(c, c->covered, r->target) &&
+	    (is_aligned(c, r->target) ||
+	     (code_entry_look(c, r->target) != ENTRY_ODD &&
+	      (!c->are_aligned || code_gives_back_stack(c, r->loc) ||
+	       code_entry_look(c, c->fns.data[w->fn].loc) != ENTRY_FRAME)))) {
 		leave_to(w, code_fn_add(c, r->target, IMAGE_SRC_CALL));
 		return;
 	}
 	later(w, r->target);
+}
+
+/* A jump to near code that nothing says to be a function: behind the end of a function that has given its frame
+ * back, to what can be a beginning and is reached no other way. */
+static bool is_near_tail_call(const struct flow *w, const struct code_rec *r)
+{
+	const struct code *c = w->c;
+	return r->flow == ARCH_FLOW_JUMP && r->target > r->loc && !code_has(c, c->covered, r->target) &&
+	       code_is_after_end(c, r->target) && code_gives_back_stack(c, r->loc) &&
+	       code_entry_look(c, r->target) != ENTRY_ODD;
 }
 
 /* The sweep has no instruction at `loc`, but control comes there. */
@@ -213,6 +226,8 @@ static void follow_jump(struct flow *w, const struct code_rec *r)
 	}
 	if (crosses_start(w, r->loc, t))
 		jump_far(w, r);
+	else if (is_near_tail_call(w, r))
+		leave_to(w, code_fn_add(c, t, IMAGE_SRC_CALL));
 	else
 		later(w, t);
 }
@@ -299,7 +314,8 @@ static bool is_end_of_code(const struct flow *w, uint32_t loc, const struct code
 		if (loc >= to || code_has(c, c->starts, loc))
 			return true;
 		if (!code_has(c, c->pads, loc))
-			return !e && n && is_aligned(c, loc) && !code_is_jumped_to(c, loc);
+			return !e && n && is_aligned(c, loc) && !code_is_jumped_to(c, loc) &&
+			       code_entry_look(c, loc) != ENTRY_ODD;
 		loc = code_insn_end(c, loc);
 	}
 	return false;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/code.h"
 
-#include "arch/arch.h"
-
 /*
  * Functions that no table names and nobody calls directly. First the addresses that operands and data hold: one that
  * points to an instruction nobody reached, behind the end of other code, is a function. Then the gaps: what
@@ -190,6 +188,8 @@ static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak)
 		return false;
 	bool is_at_end = code_is_after_end(c, loc);
 	bool aligned = is_aligned(c, loc);
+	if (code_entry_look(c, loc) == ENTRY_ODD)
+		return is_at_end && aligned && !is_weak;
 	if (!is_weak)
 		return is_at_end || aligned;
 	return is_at_end && (aligned || flags_at(c, loc) & (ARCH_INSN_FRAME | ARCH_INSN_LANDING));
@@ -204,9 +204,13 @@ struct err *code_pointers(struct code *c)
 		return &err_nomem;
 	if (c->d->meta.fmt_type == FMT_TYPE_EXEC)
 		scan_words(c, words);
-	struct err *e = NULL;
+	/* Cases of switches, even in functions that nobody has reached yet. */
+	uint64_t *cases = alloc_array(bits_words(c->len) + 1, sizeof(*cases));
+	for (size_t i = 0; cases && i < c->targets.cnt; i++)
+		code_mark(c, cases, c->targets.data[i]);
+	struct err *e = cases ? NULL : &err_nomem;
 	for (size_t w = 0; w < bits_words(c->len) && !e; w++) {
-		uint64_t any = (c->taken[w] | words[w]) & c->items[w] & ~c->covered[w];
+		uint64_t any = (c->taken[w] | words[w]) & c->items[w] & ~(c->covered[w] | cases[w]);
 		for (; any && !e; any &= any - 1) {
 			uint32_t loc = c->base + (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(any);
 			bool is_weak = !code_has(c, c->taken, loc);
@@ -216,6 +220,7 @@ struct err *code_pointers(struct code *c)
 		}
 	}
 	free(words);
+	free(cases);
 	return e;
 }
 
@@ -235,78 +240,20 @@ static uint32_t owner_before(const struct code *c, uint32_t loc, const struct co
 	return CODE_NONE;
 }
 
-/* Whether one instruction, run before the stack pointer has moved, cannot stand at the start of a function. */
-static bool is_odd_at_start(const struct code *c, const struct arch_effect *e, uint64_t kept, uint64_t *written)
-{
-	const struct arch *a = c->arch;
-	bool is_on_stack = e->base == a->sp_reg && e->index == ARCH_REG_NONE;
-	bool is_save = e->op == ARCH_OP_STORE && is_on_stack && (e->imm < 0 || a->bits == 32);
-	const uint8_t regs[] = {is_save ? ARCH_REG_NONE : e->src1, e->src2, e->base, e->index};
-	if (e->writes & kept)
-		return true;
-	for (unsigned i = 0; i < ARRAY_LEN(regs) && e->op != ARCH_OP_OTHER; i++)
-		if (regs[i] < a->reg_cnt && (kept & ~*written) >> regs[i] & 1)
-			return true;
-	*written |= e->writes;
-	if (!is_on_stack || e->imm < 0 || a->bits == 32)
-		return false;
-	return e->op == ARCH_OP_LEA || e->op == ARCH_OP_STORE;
-}
-
-/*
- * Whether code that begins at `loc` uses what only the middle of a function has: registers that the caller keeps its
- * values in, a frame to give back, or a stack that is aligned for a call. Landing pads and cases of switches do.
- */
-static bool is_mid_function(const struct code *c, uint32_t loc)
-{
-	const struct arch *a = c->arch;
-	uint64_t kept = ~a->call_clobbers & ~((uint64_t)1 << a->sp_reg);
-	uint64_t written = 0;
-	if (a->reg_cnt < 64)
-		kept &= ((uint64_t)1 << a->reg_cnt) - 1;
-	for (unsigned n = 0; n < 64 && code_has(c, c->items, loc); n++) {
-		size_t len;
-		const uint8_t *p = space_bytes(&c->d->space, loc, &len);
-		struct arch_effect e;
-		if (!p)
-			return false;
-		bool has_rec = code_has(c, c->rec_bits, loc);
-		const struct code_rec *r = has_rec ? &c->recs[code_rec_at(c, loc)] : NULL;
-		uint32_t next = code_insn_end(c, loc);
-		if (r) {
-			switch ((enum arch_flow)r->flow) {
-			case ARCH_FLOW_CALL:
-			case ARCH_FLOW_ICALL:
-				return r->target == LOC_NONE || code_pc_thunk(c, r->target) == ARCH_REG_NONE;
-			case ARCH_FLOW_JUMP:
-				if (r->target == LOC_NONE || code_has(c, c->starts, r->target))
-					return false;
-				next = r->target;
-				break;
-			case ARCH_FLOW_STOP:
-				return !n;
-			case ARCH_FLOW_CJUMP:
-				break;
-			case ARCH_FLOW_NEXT:
-			case ARCH_FLOW_IJUMP:
-			case ARCH_FLOW_RET:
-			case ARCH_FLOW_INVALID:
-				return false;
-			}
-			loc = next;
-			continue;
-		}
-		a->effect(a, p, len, space_va(&c->d->space, loc), &e);
-		if (!e.sp_is_known || e.sp_delta)
-			return e.sp_is_known && e.sp_delta > 0;
-		if (is_odd_at_start(c, &e, kept, &written))
-			return true;
-		loc = next;
-	}
-	return false;
-}
-
 enum verdict { GAP_SKIP, GAP_FUNCTION, GAP_PART };
+
+/* Code in a gap that jumps into function `into`: a part of it, unless everything says that it is a function. */
+static enum verdict judge_into(const struct code *c, uint32_t loc, uint32_t into, uint32_t before_fn, bool is_strong)
+{
+	if (into == before_fn || !is_strong || code_entry_look(c, loc) == ENTRY_ODD)
+		return GAP_PART;
+	return GAP_FUNCTION;
+}
+
+static bool is_framed(const struct code *c, uint32_t fn)
+{
+	return code_entry_look(c, c->fns.data[fn].loc) == ENTRY_FRAME;
+}
 
 static enum verdict judge(const struct code *c, uint32_t loc, const struct code_region *region, struct probe *p,
 			  uint32_t *ret_fn)
@@ -315,27 +262,30 @@ static enum verdict judge(const struct code *c, uint32_t loc, const struct code_
 	*ret_fn = p->into;
 	if (!p->is_clean)
 		return GAP_SKIP;
-	if (p->into != CODE_NONE)
-		return GAP_PART;
 	uint32_t before = code_insn_before(c, loc);
+	uint32_t before_fn = owner_before(c, loc, region);
 	bool is_padded = before != CODE_NONE && code_has(c, c->pads, before);
 	bool is_at_end = code_is_after_end(c, loc);
 	bool has_frame = flags_at(c, loc) & (ARCH_INSN_FRAME | ARCH_INSN_LANDING);
 	bool aligned = is_aligned(c, loc);
-	*ret_fn = owner_before(c, loc, region);
-	bool may_be_case = *ret_fn != CODE_NONE && c->fns.data[*ret_fn].flags & IMAGE_FN_INDIRECT;
-	if (may_be_case && !(has_frame && aligned))
-		return GAP_PART;
-	if (is_mid_function(c, loc))
-		return *ret_fn != CODE_NONE ? GAP_PART : GAP_SKIP;
-	if (has_frame + aligned + is_padded >= 2)
+	bool is_strong = has_frame + aligned + is_padded >= 2;
+	if (p->into != CODE_NONE)
+		return judge_into(c, loc, p->into, before_fn, is_strong);
+	*ret_fn = before_fn;
+	enum verdict part = before_fn != CODE_NONE ? GAP_PART : GAP_SKIP;
+	enum entry_look look = code_entry_look(c, loc);
+	bool may_be_case = before_fn != CODE_NONE && c->fns.data[before_fn].flags & IMAGE_FN_INDIRECT;
+	if (look == ENTRY_ODD || (may_be_case && !(has_frame && aligned) && look != ENTRY_FRAME))
+		return part;
+	if (is_strong)
 		return GAP_FUNCTION;
 	if (is_at_end)
 		return region->is_section || has_frame || aligned ? GAP_FUNCTION : GAP_SKIP;
-	/* Right behind a call that is thought not to return. */
-	if (has_frame && aligned)
+	/* Right behind a call that is thought not to return: what sets up a frame, or returns from a function that
+	 * has one without giving it back, is another function. */
+	if (look == ENTRY_FRAME || (look == ENTRY_LEAF && before_fn != CODE_NONE && is_framed(c, before_fn)))
 		return GAP_FUNCTION;
-	return *ret_fn != CODE_NONE ? GAP_PART : GAP_SKIP;
+	return part;
 }
 
 static struct err *region_gaps(struct code *c, const struct code_region *region)

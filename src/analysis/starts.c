@@ -168,6 +168,10 @@ struct err *code_exts(struct code *c)
 	const struct image_data *d = c->d;
 	for (size_t i = 0; i < d->sections.cnt; i++) {
 		const struct image_section *s = &d->sections.data[i];
+		uint32_t got = s->kind == FMT_SEC_GOT && s->is_alloc ? space_loc(&d->space, s->va) : LOC_NONE;
+		if (got != LOC_NONE && s->mem_len < d->loc_cnt - got &&
+		    !VEC_PUSH(&c->gots, (struct code_piece){got, got + (uint32_t)s->mem_len, CODE_NONE}))
+			return &err_nomem;
 		uint32_t loc = s->kind == FMT_SEC_PLT && s->is_alloc ? space_loc(&d->space, s->va) : LOC_NONE;
 		if (loc != LOC_NONE && code_in(c, loc) && s->mem_len < c->len &&
 		    !VEC_PUSH(&c->plts, (struct code_piece){loc, loc + (uint32_t)s->mem_len, CODE_NONE}))
@@ -234,6 +238,47 @@ static uint32_t jumps_back(const struct code *c, const struct code_ext *e, uint3
 	return CODE_NONE;
 }
 
+struct by_lsda { uint64_t lsda; uint32_t loc; };
+
+static int compare_lsda(const void *a, const void *b)
+{
+	const struct by_lsda *x = a, *y = b;
+	if (x->lsda != y->lsda)
+		return x->lsda < y->lsda ? -1 : 1;
+	return (x->loc > y->loc) - (x->loc < y->loc);
+}
+
+/*
+ * Fragments that only exceptions enter have no jump that leads to them. The table of their landing pads lies behind
+ * that of the function they were split from.
+ */
+static bool own_by_lsda(struct code *c)
+{
+	const struct dbg_fdes *fdes = c->in->fdes;
+	VEC(struct by_lsda) list = {0};
+	bool ok = true;
+	for (size_t i = 0; fdes && ok && i < fdes->list.cnt; i++) {
+		const struct dbg_fde *f = &fdes->list.data[i];
+		uint32_t loc = f->lsda ? space_loc(&c->d->space, f->va) : LOC_NONE;
+		if (loc != LOC_NONE && code_in(c, loc))
+			ok = VEC_PUSH(&list, (struct by_lsda){f->lsda, loc});
+	}
+	if (list.cnt)
+		qsort(list.data, list.cnt, sizeof(*list.data), compare_lsda);
+	const struct code_ext *before = NULL;
+	for (size_t i = 0; i < list.cnt; i++) {
+		struct code_ext *e = (struct code_ext *)code_ext_of(c, list.data[i].loc);
+		if (!e || e->from != list.data[i].loc)
+			continue;
+		if (!e->is_fragment)
+			before = e;
+		else if (e->start == CODE_NONE && before)
+			e->start = before->start;
+	}
+	VEC_FREE(&list);
+	return ok;
+}
+
 /* Gives marked fragments to those who jump into them, until no more find an owner. */
 static void own_fragments(struct code *c)
 {
@@ -254,6 +299,8 @@ static void own_fragments(struct code *c)
 			again |= e->start != CODE_NONE;
 		}
 	}
+	if (!own_by_lsda(c))
+		c->has_failed = true;
 	for (size_t i = 0; i < c->exts.cnt; i++) {
 		struct code_ext *e = &c->exts.data[i];
 		if (e->start == CODE_NONE) {
@@ -281,7 +328,7 @@ static void find_plain_fragments(struct code *c)
 			continue;
 		bool is_aligned = (e->from - c->base) % c->arch->func_align == 0;
 		bool is_tied = in.is_inside || jumps_back(c, e, in.start) != CODE_NONE;
-		if (is_aligned ? !(is_tied && in.is_cond) : !(is_tied || in.is_cond))
+		if (is_aligned ? !(is_tied && in.is_cond) : !(is_tied || (in.is_cond && c->are_aligned)))
 			continue;
 		e->is_fragment = true;
 		e->start = in.start;

@@ -566,6 +566,46 @@ bool code_sweep_again(struct code *c)
 	return !c->has_failed;
 }
 
+static bool in_got(const struct code *c, uint32_t loc)
+{
+	for (size_t i = 0; i < c->gots.cnt; i++)
+		if (loc >= c->gots.data[i].from && loc < c->gots.data[i].to)
+			return true;
+	return false;
+}
+
+/* Calls and jumps through a GOT slot that is bound to code of this file go there for certain. */
+static void bind_local_slots(struct code *c)
+{
+	const struct space *s = &c->d->space;
+	for (uint32_t i = 0; i < c->rec_cnt && c->gots.cnt; i++) {
+		struct code_rec *r = &c->recs[i];
+		uint64_t va;
+		if ((r->flow != ARCH_FLOW_ICALL && r->flow != ARCH_FLOW_IJUMP) || r->target == LOC_NONE ||
+		    !in_got(c, r->target) || code_import_of(c, r->target) != CODE_NONE ||
+		    !space_word(s, r->target, s->word_len, &va))
+			continue;
+		uint32_t to = space_loc(s, va);
+		if (to == LOC_NONE || !code_has(c, c->items, to))
+			continue;
+		r->flow = r->flow == ARCH_FLOW_ICALL ? ARCH_FLOW_CALL : ARCH_FLOW_JUMP;
+		r->target = to;
+	}
+}
+
+/* Whether what is called begins at the usual multiples: not so when the compiler was told to save space. */
+static bool called_are_aligned(const struct code *c)
+{
+	uint64_t called = 0, aligned = 0;
+	for (size_t w = 0; w < bits_words(c->len); w++) {
+		for (uint64_t any = c->called[w] & c->items[w]; any; any &= any - 1) {
+			called++;
+			aligned += (unsigned)__builtin_ctzll(any) % c->arch->func_align == 0;
+		}
+	}
+	return aligned * 4 >= called * 3;
+}
+
 /* What the later stages ask of the sweep: records by position, jumps by target, called and taken addresses. */
 struct err *code_index(struct code *c)
 {
@@ -579,6 +619,7 @@ struct err *code_index(struct code *c)
 	if (!c->rank || !c->into_first || !c->into)
 		return &err_nomem;
 	bits_rank_build(c->rec_bits, c->len, c->rank);
+	bind_local_slots(c);
 	memset(c->called, 0, bits_words(c->len) * sizeof(uint64_t));
 	memset(c->taken, 0, bits_words(c->len) * sizeof(uint64_t));
 	for (uint32_t i = 0; i < c->rec_cnt; i++) {
@@ -598,6 +639,7 @@ struct err *code_index(struct code *c)
 		    (r->flow == ARCH_FLOW_JUMP || r->flow == ARCH_FLOW_CJUMP))
 			c->into[c->into_first[(r->target - c->base) / 64 + 1]++] = i;
 	}
+	c->are_aligned = called_are_aligned(c);
 	for (size_t k = 0; k < c->chunks.cnt; k++) {
 		const struct code_chunk *chunk = &c->chunks.data[k];
 		for (size_t i = 0; i < chunk->refs.cnt; i++) {
