@@ -42,7 +42,7 @@ static struct err *dot_block(struct ses_snap *sn, const struct ses_call *call, c
 	struct arena a = {0};
 	struct ses_head *lines = NULL;
 	uint32_t n = 0, shown = 0;
-	struct err *e = ses_heads(sn, call, b->addr, SES_SUB_ITEM, DOT_BLOCK_LINES, false, &a, &lines, &n);
+	struct err *e = ses_heads(sn, call, &(struct ses_at){.va = b->addr, .sub = SES_SUB_ITEM, .count = DOT_BLOCK_LINES}, &a, &lines, &n);
 	struct ses_text name = ses_name_at(sn, b->addr, &a);
 	buf_printf(out, "\tb%u [label=\"", b->id);
 	dot_text(out, name.s, name.len);

@@ -56,8 +56,8 @@ struct heads_walk {
 
 /* Stands on line `sub` (0: the first) of the item that holds va. False when va is not mapped. `w` is zeroed here. */
 bool heads_start(struct heads_walk *w, struct ses_snap *sn, uint64_t va, uint32_t sub);
-/* Stands `count` lines before the line (va, sub) or at the first line there is; *ret_cnt is how many it went back. */
-bool heads_start_back(struct heads_walk *w, struct ses_snap *sn, uint64_t va, uint32_t sub, uint32_t count, uint32_t *ret_cnt);
+/* Stands at->count lines before the line (va, sub) or at the first line there is; *ret_cnt is how many it went back. */
+bool heads_start_back(struct heads_walk *w, struct ses_snap *sn, const struct ses_at *at, uint32_t *ret_cnt);
 /* Makes the line in w->line and steps on; false at the end of the listing. */
 bool heads_next(struct heads_walk *w);
 /* The line heads_next() would give: its address and sub; false at the end. */

@@ -295,9 +295,10 @@ bool heads_start(struct heads_walk *w, struct ses_snap *sn, uint64_t va, uint32_
 	return true;
 }
 
-bool heads_start_back(struct heads_walk *w, struct ses_snap *sn, uint64_t va, uint32_t sub, uint32_t count, uint32_t *ret_cnt)
+bool heads_start_back(struct heads_walk *w, struct ses_snap *sn, const struct ses_at *at, uint32_t *ret_cnt)
 {
-	if (!heads_start(w, sn, va, sub))
+	uint32_t sub = at->sub, count = at->count;
+	if (!heads_start(w, sn, at->va, sub))
 		return false;
 	/* Lines of this item before the anchor. */
 	uint32_t have = !sub ? 0 : sub <= w->pre_cnt ? sub - 1 : w->pre_cnt;

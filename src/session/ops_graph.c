@@ -102,23 +102,25 @@ struct err *ops_callgraph(struct ops_req *rq)
 	struct ses_page page;
 	struct ses_call_edge *g;
 	struct ses_func f;
-	uint32_t cnt, i;
-	uint64_t total, va, depth = ops_arg_u64(rq->args, "depth", 1);
+	struct ses_call_ask ask = {.func_va = UINT64_MAX, .depth = (uint32_t)MIN(ops_arg_u64(rq->args, "depth", 1), UINT32_MAX)};
+	uint32_t i;
+	uint64_t va;
 	struct err *e = ops_page(rq, &page);
 	if (!e)
 		e = ops_addr(rq, "func", UINT64_MAX, &va);
 	if (!e && va != UINT64_MAX && !ses_func_at(rq->sn, va, rq->arena, &f))
 		e = err_new(ERR_NOT_FOUND, "%s: is in no function", ops_arg_str(rq->args, "func"));
+	if (!e && va != UINT64_MAX)
+		ask.func_va = f.addr;
 	if (wants_graph(rq))
 		page.limit = (uint32_t)ops_arg_u64(rq->args, "limit", UINT32_MAX);
 	if (!e)
-		e = ses_callgraph(rq->sn, rq->call, va == UINT64_MAX ? va : f.addr, (uint32_t)MIN(depth, UINT32_MAX), &page, rq->arena, &g,
-				  &cnt, &total);
+		e = ses_callgraph(rq->sn, rq->call, &ask, &page, rq->arena, &g);
 	if (e)
 		return e;
 	if (wants_graph(rq)) {
 		struct buf dot = {0};
-		e = ses_dot_calls(g, cnt, &dot);
+		e = ses_dot_calls(g, page.cnt, &dot);
 		if (!e)
 			e = graph_text(rq, &dot);
 		buf_fini(&dot);
@@ -126,7 +128,7 @@ struct err *ops_callgraph(struct ops_req *rq)
 	}
 	struct ops_out *o = rq->out;
 	ops_out_list(o, rq->sn);
-	for (i = 0; i < cnt && ops_out_item(o); i++) {
+	for (i = 0; i < page.cnt && ops_out_item(o); i++) {
 		ops_out_addr(o, "caller", g[i].caller);
 		ops_out_addr(o, "callee", g[i].callee);
 		ops_out_u64(o, "count", g[i].count);
@@ -134,6 +136,6 @@ struct err *ops_callgraph(struct ops_req *rq)
 		ops_out_text(o, "callee_name", g[i].callee_name);
 		ops_out_end_item(o);
 	}
-	ops_end_page(rq, &page, i, total);
+	ops_end_page(rq, &page, i, page.total);
 	return NULL;
 }

@@ -271,22 +271,22 @@ static uint64_t segment_rows(struct ses_snap *sn, uint64_t va)
 	return end >= g->row_first ? end - g->row_first : 0;
 }
 
-static struct err *heads_back(struct ops_req *rq, uint64_t va, uint32_t sub, uint32_t count)
+static struct err *heads_back(struct ops_req *rq, const struct ses_at *from)
 {
 	struct heads_walk w;
 	uint32_t n = 0;
 	struct err *e = NULL;
-	if (!heads_start_back(&w, rq->sn, va, sub, count, &n))
-		e = err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)va);
+	if (!heads_start_back(&w, rq->sn, from, &n))
+		e = err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)from->va);
 	if (!e) {
 		uint64_t at;
 		uint32_t at_sub;
 		heads_begin(rq);
-		if (n == count && heads_peek(&w, &at, &at_sub))
+		if (n == from->count && heads_peek(&w, &at, &at_sub))
 			ops_set_next(rq, at, at_sub);
 		for (uint32_t i = 0; i < n && heads_next(&w); i++)
 			heads_put(rq, &w.line);
-		heads_end(rq, segment_rows(rq->sn, va));
+		heads_end(rq, segment_rows(rq->sn, from->va));
 	}
 	heads_fini(&w);
 	return e;
@@ -313,7 +313,7 @@ struct err *ops_heads(struct ops_req *rq)
 	count = MIN(count, 1000000);
 	sub = MIN(sub, SES_SUB_ITEM);
 	if (ops_arg_is_set(rq->args, "back"))
-		return heads_back(rq, va, (uint32_t)sub, (uint32_t)count);
+		return heads_back(rq, &(struct ses_at){.va = va, .sub = (uint32_t)sub, .count = (uint32_t)count});
 	if (!heads_start(&w, rq->sn, va, (uint32_t)sub)) {
 		heads_fini(&w);
 		return err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)va);

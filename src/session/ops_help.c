@@ -192,7 +192,8 @@ void ops_write_man(struct buf *out)
 			 ".SH SYNOPSIS\n.B scry\n.I FILE\n.br\n.B scry\n.I COMMAND FILE\n.RI [ options ]\n"
 			 ".SH DESCRIPTION\nscry reads a program (an ELF file), finds its code and data, and shows them. With a file alone and a\n"
 			 "terminal it opens the workbench; without a terminal it prints what the file is. With a command it answers one\n"
-			 "question, as a table for people or with\n.B \\-\\-json\nas one JSON document, which is the result the RPC interface gives.\n.PP\n"
+			 "question, as a table for people or with\n.B \\-\\-json\nas one JSON document,\n"
+			 "which is the result the RPC interface gives.\n.PP\n"
 			 "A file is analysed the first time it is seen and the result kept in the store, by the SHA\\-256 of its bytes.\n.PP\n"
 			 "An address is written 0x401136, or as a name (main), a name and an offset (main+0x10) or an offset in the file\n"
 			 "(file:0x1000). Lists longer than a page say so: an answer in JSON has\n.B next\nwhich\n.B \\-\\-cursor\ntakes.\n"
@@ -312,7 +313,8 @@ static void write_zsh(struct buf *out)
 			zsh_text(out, global_opts[k].help);
 			buf_add_str(out, global_opts[k].value ? "]:when:(never auto always)'" : "]'");
 		}
-		buf_add_str(out, !strcmp(ops[i].name, "completion") ? " \\\n\t\t\t'*:shell:(bash zsh fish)' ;;\n" : " \\\n\t\t\t'*:file:_files' ;;\n");
+		bool is_shell = !strcmp(ops[i].name, "completion");
+		buf_printf(out, " \\\n\t\t\t'*:%s' ;;\n", is_shell ? "shell:(bash zsh fish)" : "file:_files");
 	}
 	buf_add_str(out, "\thelp) _describe command commands ;;\n\tesac\n}\n_scry \"$@\"\n");
 }

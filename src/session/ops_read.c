@@ -117,16 +117,15 @@ struct err *ops_functions(struct ops_req *rq)
 {
 	struct ses_page page;
 	struct ses_func *f;
-	uint32_t cnt, i;
-	uint64_t total;
+	uint32_t i;
 	struct err *e = ops_page(rq, &page);
 	if (!e)
-		e = ses_functions(rq->sn, rq->call, &page, rq->arena, &f, &cnt, &total);
+		e = ses_functions(rq->sn, rq->call, &page, rq->arena, &f);
 	if (e)
 		return e;
 	struct ops_out *o = rq->out;
 	ops_out_list(o, rq->sn);
-	for (i = 0; i < cnt && ops_out_item(o); i++) {
+	for (i = 0; i < page.cnt && ops_out_item(o); i++) {
 		ops_out_u64(o, "id", f[i].id);
 		ops_out_addr(o, "addr", f[i].addr);
 		ops_out_text(o, "name", f[i].name);
@@ -139,7 +138,7 @@ struct err *ops_functions(struct ops_req *rq)
 		ops_out_u64(o, "callees", f[i].callees);
 		ops_out_end_item(o);
 	}
-	ops_end_page(rq, &page, i, total);
+	ops_end_page(rq, &page, i, page.total);
 	return NULL;
 }
 
@@ -147,32 +146,32 @@ struct err *ops_strings(struct ops_req *rq)
 {
 	struct ses_page page;
 	struct ses_string *s;
-	uint32_t cnt, i;
-	uint64_t total, min_len = ops_arg_u64(rq->args, "min", 0);
+	uint32_t i;
 	struct err *e = ops_page(rq, &page);
+	page.min_len = (uint32_t)MIN(ops_arg_u64(rq->args, "min", 0), UINT32_MAX);
 	if (!e)
-		e = ses_strings(rq->sn, rq->call, &page, (uint32_t)MIN(min_len, UINT32_MAX), rq->arena, &s, &cnt, &total);
+		e = ses_strings(rq->sn, rq->call, &page, rq->arena, &s);
 	if (e)
 		return e;
 	struct ops_out *o = rq->out;
 	ops_out_list(o, rq->sn);
-	for (i = 0; i < cnt && ops_out_item(o); i++) {
+	for (i = 0; i < page.cnt && ops_out_item(o); i++) {
 		ops_out_addr(o, "addr", s[i].addr);
 		ops_out_u64(o, "len", s[i].len);
 		ops_out_cstr(o, "encoding", s[i].encoding);
 		ops_out_text(o, "text", s[i].text);
 		ops_out_end_item(o);
 	}
-	ops_end_page(rq, &page, i, total);
+	ops_end_page(rq, &page, i, page.total);
 	return NULL;
 }
 
-static void symbol_list(struct ops_req *rq, const struct ses_page *page, const struct ses_import *s, uint32_t cnt, uint64_t total)
+static void symbol_list(struct ops_req *rq, const struct ses_page *page, const struct ses_import *s)
 {
 	struct ops_out *o = rq->out;
 	uint32_t i;
 	ops_out_list(o, rq->sn);
-	for (i = 0; i < cnt && ops_out_item(o); i++) {
+	for (i = 0; i < page->cnt && ops_out_item(o); i++) {
 		if (s[i].has_addr)
 			ops_out_addr(o, "addr", s[i].addr);
 		else
@@ -185,23 +184,21 @@ static void symbol_list(struct ops_req *rq, const struct ses_page *page, const s
 		ops_out_u64(o, "size", s[i].size);
 		ops_out_end_item(o);
 	}
-	ops_end_page(rq, page, i, total);
+	ops_end_page(rq, page, i, page->total);
 }
 
-typedef struct err *symbol_query(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-				 struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+typedef struct err *symbol_query(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+				 struct ses_import **ret);
 
 static struct err *symbol_op(struct ops_req *rq, symbol_query *query)
 {
 	struct ses_page page;
 	struct ses_import *s;
-	uint32_t cnt;
-	uint64_t total;
 	struct err *e = ops_page(rq, &page);
 	if (!e)
-		e = query(rq->sn, rq->call, &page, rq->arena, &s, &cnt, &total);
+		e = query(rq->sn, rq->call, &page, rq->arena, &s);
 	if (!e)
-		symbol_list(rq, &page, s, cnt, total);
+		symbol_list(rq, &page, s);
 	return e;
 }
 
@@ -224,16 +221,15 @@ struct err *ops_problems(struct ops_req *rq)
 {
 	struct ses_page page;
 	struct ses_problem *p;
-	uint32_t cnt, i;
-	uint64_t total;
+	uint32_t i;
 	struct err *e = ops_page(rq, &page);
 	if (!e)
-		e = ses_problems(rq->sn, &page, rq->arena, &p, &cnt, &total);
+		e = ses_problems(rq->sn, &page, rq->arena, &p);
 	if (e)
 		return e;
 	struct ops_out *o = rq->out;
 	ops_out_list(o, rq->sn);
-	for (i = 0; i < cnt && ops_out_item(o); i++) {
+	for (i = 0; i < page.cnt && ops_out_item(o); i++) {
 		if (p[i].has_addr)
 			ops_out_addr(o, "addr", p[i].addr);
 		else
@@ -243,7 +239,7 @@ struct err *ops_problems(struct ops_req *rq)
 		ops_out_cstr(o, "severity", p[i].severity);
 		ops_out_end_item(o);
 	}
-	ops_end_page(rq, &page, i, total);
+	ops_end_page(rq, &page, i, page.total);
 	return NULL;
 }
 
@@ -258,7 +254,7 @@ static const char *resolve_kind(struct ops_req *rq, uint64_t va)
 		return f.addr == va ? "func" : "code";
 	struct ses_head *h;
 	uint32_t n = 0;
-	struct err *e = ses_heads(rq->sn, rq->call, va, SES_SUB_ITEM, 1, false, rq->arena, &h, &n);
+	struct err *e = ses_heads(rq->sn, rq->call, &(struct ses_at){.va = va, .sub = SES_SUB_ITEM, .count = 1}, rq->arena, &h, &n);
 	err_free(e);
 	return e || !n ? "" : h->kind == SES_HEAD_CODE ? "code" : h->kind == SES_HEAD_STRING ? "string" : "data";
 }
@@ -368,21 +364,20 @@ struct err *ops_xrefs(struct ops_req *rq)
 {
 	struct ses_page page;
 	struct ses_xref *x;
-	uint32_t cnt, i;
-	uint64_t total, va;
-	bool from = ops_arg_is_set(rq->args, "from");
-	if (from && ops_arg_is_set(rq->args, "to"))
+	uint32_t i;
+	struct ses_xref_ask ask = {.from = ops_arg_is_set(rq->args, "from"), .whole_func = ops_arg_is_set(rq->args, "whole")};
+	if (ask.from && ops_arg_is_set(rq->args, "to"))
 		return err_new(ERR_INVALID, "xrefs: --to and --from exclude each other");
 	struct err *e = ops_page(rq, &page);
 	if (!e)
-		e = ops_addr(rq, "addr", 0, &va);
+		e = ops_addr(rq, "addr", 0, &ask.va);
 	if (!e)
-		e = ses_xrefs(rq->sn, rq->call, va, from, ops_arg_is_set(rq->args, "whole"), &page, rq->arena, &x, &cnt, &total);
+		e = ses_xrefs(rq->sn, rq->call, &ask, &page, rq->arena, &x);
 	if (e)
 		return e;
 	struct ops_out *o = rq->out;
 	ops_out_list(o, rq->sn);
-	for (i = 0; i < cnt && ops_out_item(o); i++) {
+	for (i = 0; i < page.cnt && ops_out_item(o); i++) {
 		ops_out_addr(o, "from", x[i].from);
 		ops_out_addr(o, "to", x[i].to);
 		ops_out_cstr(o, "kind", x[i].kind);
@@ -394,7 +389,7 @@ struct err *ops_xrefs(struct ops_req *rq)
 		ops_out_text(o, "text", x[i].text);
 		ops_out_end_item(o);
 	}
-	ops_end_page(rq, &page, i, total);
+	ops_end_page(rq, &page, i, page.total);
 	return NULL;
 }
 
@@ -420,13 +415,11 @@ static struct err *search_kind(struct ops_req *rq, enum ses_search_kind *ret_kin
 
 struct err *ops_search(struct ops_req *rq)
 {
-	enum ses_search_kind kind = SES_SEARCH_BYTES;
-	const char *what = NULL;
+	struct ses_search_ask ask = {.back = ops_arg_is_set(rq->args, "back")};
 	struct ses_hit *h;
-	uint32_t cnt, i;
-	uint64_t from, next, unused;
-	bool more, back = ops_arg_is_set(rq->args, "back");
-	struct err *e = search_kind(rq, &kind, &what);
+	uint32_t i;
+	uint64_t unused;
+	struct err *e = search_kind(rq, &ask.kind, &ask.what);
 	struct ses_segment *seg;
 	uint32_t seg_cnt = 0;
 	if (!e)
@@ -434,17 +427,17 @@ struct err *ops_search(struct ops_req *rq)
 	if (!e && !seg_cnt)
 		e = err_new(ERR_NOT_FOUND, "search: nothing of this file is mapped");
 	if (!e)
-		e = ops_addr(rq, "from", back ? UINT64_MAX : seg[0].addr, &from);
+		e = ops_addr(rq, "from", ask.back ? UINT64_MAX : seg[0].addr, &ask.from_va);
 	if (!e && ops_arg_is_set(rq->args, "cursor"))
-		e = ops_get_cursor(rq, &from, &unused);
-	uint64_t limit = ops_arg_u64(rq->args, "limit", rq->out->is_json ? 1000 : 1000000);
+		e = ops_get_cursor(rq, &ask.from_va, &unused);
+	ask.limit = (uint32_t)MIN(ops_arg_u64(rq->args, "limit", rq->out->is_json ? 1000 : 1000000), 10000000);
 	if (!e)
-		e = ses_search(rq->sn, rq->call, kind, what, from, back, (uint32_t)MIN(limit, 10000000), rq->arena, &h, &cnt, &next, &more);
+		e = ses_search(rq->sn, rq->call, &ask, rq->arena, &h);
 	if (e)
 		return e;
 	struct ops_out *o = rq->out;
 	ops_out_list(o, rq->sn);
-	for (i = 0; i < cnt && ops_out_item(o); i++) {
+	for (i = 0; i < ask.cnt && ops_out_item(o); i++) {
 		ops_out_addr(o, "addr", h[i].addr);
 		ops_out_text(o, "func", h[i].func);
 		if (h[i].has_func)
@@ -454,11 +447,11 @@ struct err *ops_search(struct ops_req *rq)
 		ops_out_text(o, "text", h[i].text);
 		ops_out_end_item(o);
 	}
-	if (i < cnt)
-		ops_set_next(rq, h[back && i ? i - 1 : i].addr, 0);
-	else if (more)
-		ops_set_next(rq, next, 0);
+	if (i < ask.cnt)
+		ops_set_next(rq, h[ask.back && i ? i - 1 : i].addr, 0);
+	else if (ask.has_more)
+		ops_set_next(rq, ask.next_va, 0);
 	/* The number of hits beyond the page is not known without looking for them. */
-	ops_out_end_list(o, more || i < cnt || ops_arg_is_set(rq->args, "cursor") ? UINT64_MAX : cnt);
+	ops_out_end_list(o, ask.has_more || i < ask.cnt || ops_arg_is_set(rq->args, "cursor") ? UINT64_MAX : ask.cnt);
 	return NULL;
 }

@@ -86,10 +86,10 @@ static bool xref_matches(struct ses_snap *sn, const struct ses_page *page, const
 }
 
 /* With a filter every reference is looked at; without one only the page's. */
-static struct err *xref_page(struct ses_snap *sn, const struct ses_call *call, const struct xref_spans *s, bool from,
-			     const struct ses_page *page, struct arena *a, struct ses_xref **ret, uint32_t *ret_cnt,
-			     uint64_t *ret_total)
+static struct err *xref_page(struct ses_snap *sn, const struct ses_call *call, const struct xref_spans *s, struct ses_page *page,
+			     struct arena *a, struct ses_xref **ret)
 {
+	bool from = !s->is_rev;
 	uint64_t all = 0, pos = 0;
 	bool has_filter = page->filter && *page->filter;
 	for (uint32_t i = 0; i < s->n; i++)
@@ -115,23 +115,23 @@ static struct err *xref_page(struct ses_snap *sn, const struct ses_call *call, c
 		}
 	}
 	*ret = out;
-	*ret_cnt = n;
-	*ret_total = has_filter ? pos : all;
+	page->cnt = n;
+	page->total = has_filter ? pos : all;
 	return e;
 }
 
-struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, uint64_t va, bool from, bool whole_func,
-		      const struct ses_page *page, struct arena *a, struct ses_xref **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, const struct ses_xref_ask *ask, struct ses_page *page,
+		      struct arena *a, struct ses_xref **ret)
 {
-	uint32_t loc = space_loc(sn->space, va);
+	uint32_t loc = space_loc(sn->space, ask->va);
 	if (loc == LOC_NONE)
-		return err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)va);
-	struct xref_spans s = {.is_rev = !from};
-	if (from)
-		xref_spans_from(sn, &s, loc, whole_func);
+		return err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)ask->va);
+	struct xref_spans s = {.is_rev = !ask->from};
+	if (ask->from)
+		xref_spans_from(sn, &s, loc, ask->whole_func);
 	else
 		xref_spans_to(sn, &s, loc);
-	return xref_page(sn, call, &s, from, page, a, ret, ret_cnt, ret_total);
+	return xref_page(sn, call, &s, page, a, ret);
 }
 
 /* --- blocks --- */
@@ -428,18 +428,17 @@ static struct err *edges_reach(const struct ses_edge_row *rows, uint64_t cnt, ui
 	return e;
 }
 
-struct err *ses_callgraph(struct ses_snap *sn, const struct ses_call *call, uint64_t func_va, uint32_t depth,
-			  const struct ses_page *page, struct arena *a, struct ses_call_edge **ret, uint32_t *ret_cnt,
-			  uint64_t *ret_total)
+struct err *ses_callgraph(struct ses_snap *sn, const struct ses_call *call, const struct ses_call_ask *ask, struct ses_page *page,
+			  struct arena *a, struct ses_call_edge **ret)
 {
 	const struct ses_edge_row *rows;
 	uint64_t cnt, total = 0;
 	struct err *e = ses_edges(sn, call, &rows, &cnt);
 	_cleanup_free_ uint8_t *wanted = NULL;
-	if (!e && func_va != UINT64_MAX) {
-		uint32_t loc = space_loc(sn->space, func_va);
+	if (!e && ask->func_va != UINT64_MAX) {
+		uint32_t loc = space_loc(sn->space, ask->func_va);
 		wanted = alloc_array(cnt, 1);
-		e = wanted ? edges_reach(rows, cnt, loc, depth, wanted) : &err_nomem;
+		e = wanted ? edges_reach(rows, cnt, loc, ask->depth, wanted) : &err_nomem;
 	}
 	uint32_t limit = (uint32_t)MIN(page->limit ? page->limit : 1000, cnt), n = 0;
 	struct ses_call_edge *out = e ? NULL : ARENA_ARRAY(a, struct ses_call_edge, (size_t)limit + 1);
@@ -465,7 +464,7 @@ struct err *ses_callgraph(struct ses_snap *sn, const struct ses_call *call, uint
 						  .callee_name = ses_name_loc(sn, rows[i].callee, a)};
 	}
 	*ret = out;
-	*ret_cnt = n;
-	*ret_total = wanted || (page->filter && *page->filter) ? total : cnt;
+	page->cnt = n;
+	page->total = wanted || (page->filter && *page->filter) ? total : cnt;
 	return NULL;
 }

@@ -34,16 +34,16 @@ static bool heads_copy(struct arena *a, const struct ses_head *from, struct ses_
 	return true;
 }
 
-struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, uint64_t va, uint32_t sub, uint32_t count, bool back,
-		      struct arena *a, struct ses_head **ret, uint32_t *ret_cnt)
+struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, const struct ses_at *at, struct arena *a,
+		      struct ses_head **ret, uint32_t *ret_cnt)
 {
 	struct heads_walk w;
-	uint32_t n = 0;
-	bool ok = back ? heads_start_back(&w, sn, va, sub, count, &count) : heads_start(&w, sn, va, sub);
+	uint32_t n = 0, count = at->count;
+	bool ok = at->back ? heads_start_back(&w, sn, at, &count) : heads_start(&w, sn, at->va, at->sub);
 	struct ses_head *out = ok ? ARENA_ARRAY(a, struct ses_head, (size_t)count + 1) : NULL;
 	struct err *e = ok && !out ? &err_nomem : NULL;
 	if (!ok)
-		e = err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)va);
+		e = err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)at->va);
 	while (!e && n < count && heads_next(&w)) {
 		if (!heads_copy(a, &w.line, &out[n++]))
 			e = &err_nomem;

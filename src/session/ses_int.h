@@ -139,10 +139,9 @@ struct ses_view_ask {
 	bool is_descending;
 	void *ctx;
 };
-/* The page's indices into the table: *ret_idx[i], or offset + i when it is null. */
+/* The page's indices into the table: *ret_idx[i], or offset + i when it is null. Sets page->cnt and total. */
 _must_use_ struct err *ses_view_page(struct ses_snap *sn, const struct ses_call *call, const struct ses_view_ask *ask,
-				     const struct ses_page *page, struct arena *a, const uint32_t **ret_idx, uint32_t *ret_cnt,
-				     uint64_t *ret_total);
+				     struct ses_page *page, struct arena *a, const uint32_t **ret_idx);
 /* Case-ignoring glob of a page's filter; true without one. */
 bool ses_filter_match(const char *filter, struct ses_text t);
 

@@ -138,15 +138,9 @@ struct err *ses_sections(struct ses_snap *sn, struct arena *a, struct ses_segmen
 
 /* --- asking for a view --- */
 
-struct list_counts {
-	uint32_t cnt;
-	uint64_t total;
-};
-
 struct list_ask {
-	const struct ses_page *page;
+	struct ses_page *page;
 	struct arena *arena;  /* for texts made while comparing; reset as it goes */
-	uint32_t min_len;
 	uint16_t flag_mask, flag_want;
 	int sort;
 };
@@ -168,7 +162,7 @@ static struct err *list_prepare(struct list_ask *l, struct ses_view_ask *ask, co
 	if (p->sort && *p->sort && l->sort < 0)
 		return err_new(ERR_INVALID, "sort: '%s' is no column of this list", p->sort);
 	ask->is_descending = p->sort && p->sort[0] == '-';
-	ask->key = arena_printf(l->arena, "%s\n%s\n%u\n%u\n%u", p->filter ? p->filter : "", p->sort ? p->sort : "", l->min_len,
+	ask->key = arena_printf(l->arena, "%s\n%s\n%u\n%u\n%u", p->filter ? p->filter : "", p->sort ? p->sort : "", p->min_len,
 				l->flag_mask, l->flag_want);
 	ask->ctx = l;
 	return ask->key ? NULL : &err_nomem;
@@ -244,8 +238,8 @@ static void func_fill(struct ses_snap *sn, uint32_t id, const struct image_func 
 		     (f->flags & IMAGE_FN_LIBRARY ? SES_FN_LIBRARY : 0) | (f->flags & IMAGE_FN_EXPORT ? SES_FN_EXPORT : 0);
 }
 
-struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			  struct ses_func **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			  struct ses_func **ret)
 {
 	static const char *const keys[] = {"addr", "name", "size", "blocks", "callers", "callees", "source"};
 	struct list_ask l = {.page = page, .arena = a};
@@ -257,8 +251,8 @@ struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, cons
 	ask.match = page->filter && *page->filter ? func_match : NULL;
 	ask.cmp = l.sort > 0 || ask.is_descending ? func_cmp : NULL;
 	const uint32_t *idx;
-	uint32_t n;
-	e = ses_view_page(sn, call, &ask, page, a, &idx, &n, ret_total);
+	e = ses_view_page(sn, call, &ask, page, a, &idx);
+	uint32_t n = page->cnt;
 	struct ses_func *out = e ? NULL : ARENA_ARRAY(a, struct ses_func, n + 1);
 	if (e || !out)
 		return e ? e : &err_nomem;
@@ -267,7 +261,6 @@ struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, cons
 		func_fill(sn, k, &f[k], a, &out[i]);
 	}
 	*ret = out;
-	*ret_cnt = n;
 	return NULL;
 }
 
@@ -333,7 +326,7 @@ static bool string_match(struct ses_snap *sn, void *ctx, uint32_t i)
 	struct list_ask *l = ctx;
 	uint32_t cnt;
 	const struct image_string *s = image_strings(sn->im, &cnt);
-	if (s[i].len < l->min_len)
+	if (s[i].len < l->page->min_len)
 		return false;
 	struct arena a = {0};
 	bool ok = ses_filter_match(l->page->filter, string_text(sn, &s[i], &a));
@@ -360,21 +353,21 @@ static int string_cmp(struct ses_snap *sn, void *ctx, uint32_t x, uint32_t y)
 	return c;
 }
 
-struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, uint32_t min_len,
-			struct arena *a, struct ses_string **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			struct ses_string **ret)
 {
 	static const char *const keys[] = {"addr", "len", "encoding", "text"};
-	struct list_ask l = {.page = page, .arena = a, .min_len = min_len};
+	struct list_ask l = {.page = page, .arena = a};
 	struct ses_view_ask ask = {.list = "strings"};
 	struct err *e = list_prepare(&l, &ask, keys, ARRAY_LEN(keys));
 	if (e)
 		return e;
 	const struct image_string *s = image_strings(sn->im, &ask.cnt);
-	ask.match = min_len || (page->filter && *page->filter) ? string_match : NULL;
+	ask.match = page->min_len || (page->filter && *page->filter) ? string_match : NULL;
 	ask.cmp = l.sort > 0 || ask.is_descending ? string_cmp : NULL;
 	const uint32_t *idx;
-	uint32_t n;
-	e = ses_view_page(sn, call, &ask, page, a, &idx, &n, ret_total);
+	e = ses_view_page(sn, call, &ask, page, a, &idx);
+	uint32_t n = page->cnt;
 	struct ses_string *out = e ? NULL : ARENA_ARRAY(a, struct ses_string, n + 1);
 	if (e || !out)
 		return e ? e : &err_nomem;
@@ -384,7 +377,6 @@ struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, const 
 					     .encoding = ses_encoding_name(t->encoding), .text = string_text(sn, t, a)};
 	}
 	*ret = out;
-	*ret_cnt = n;
 	return NULL;
 }
 
@@ -447,7 +439,7 @@ static void symbol_fill(struct ses_snap *sn, const struct image_symbol *s, struc
 }
 
 static struct err *symbol_list(struct ses_snap *sn, const struct ses_call *call, const char *list, struct list_ask *l,
-			       struct ses_import **ret, struct list_counts *ret_counts)
+			       struct ses_import **ret)
 {
 	static const char *const keys[] = {"addr", "name", "kind", "size"};
 	struct ses_view_ask ask = {.list = list};
@@ -458,38 +450,29 @@ static struct err *symbol_list(struct ses_snap *sn, const struct ses_call *call,
 	ask.match = l->flag_mask || (l->page->filter && *l->page->filter) ? symbol_match : NULL;
 	ask.cmp = l->sort >= 0 ? symbol_cmp : NULL;
 	const uint32_t *idx;
-	uint32_t n;
-	e = ses_view_page(sn, call, &ask, l->page, l->arena, &idx, &n, &ret_counts->total);
+	e = ses_view_page(sn, call, &ask, l->page, l->arena, &idx);
+	uint32_t n = l->page->cnt;
 	struct ses_import *out = e ? NULL : ARENA_ARRAY(l->arena, struct ses_import, n + 1);
 	if (e || !out)
 		return e ? e : &err_nomem;
 	for (uint32_t i = 0; i < n; i++)
 		symbol_fill(sn, &s[idx ? idx[i] : (uint32_t)l->page->offset + i], l->arena, &out[i]);
 	*ret = out;
-	ret_counts->cnt = n;
 	return NULL;
 }
 
-struct err *ses_symbols(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_symbols(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			struct ses_import **ret)
 {
 	struct list_ask l = {.page = page, .arena = a};
-	struct list_counts c = {0};
-	struct err *e = symbol_list(sn, call, "symbols", &l, ret, &c);
-	*ret_cnt = c.cnt;
-	*ret_total = c.total;
-	return e;
+	return symbol_list(sn, call, "symbols", &l, ret);
 }
 
-struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			struct ses_import **ret)
 {
 	struct list_ask l = {.page = page, .arena = a, .flag_mask = IMAGE_SYM_EXPORT, .flag_want = IMAGE_SYM_EXPORT};
-	struct list_counts c = {0};
-	struct err *e = symbol_list(sn, call, "exports", &l, ret, &c);
-	*ret_cnt = c.cnt;
-	*ret_total = c.total;
-	return e;
+	return symbol_list(sn, call, "exports", &l, ret);
 }
 
 static const struct image_symbol *import_symbol(struct ses_snap *sn, uint32_t i)
@@ -529,8 +512,8 @@ static int import_cmp(struct ses_snap *sn, void *ctx, uint32_t x, uint32_t y)
 	}
 }
 
-struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			struct ses_import **ret)
 {
 	static const char *const keys[] = {"addr", "name", "kind"};
 	struct list_ask l = {.page = page, .arena = a};
@@ -542,8 +525,8 @@ struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, const 
 	ask.match = page->filter && *page->filter ? import_match : NULL;
 	ask.cmp = l.sort >= 0 ? import_cmp : NULL;
 	const uint32_t *idx;
-	uint32_t n;
-	e = ses_view_page(sn, call, &ask, page, a, &idx, &n, ret_total);
+	e = ses_view_page(sn, call, &ask, page, a, &idx);
+	uint32_t n = page->cnt;
 	struct ses_import *out = e ? NULL : ARENA_ARRAY(a, struct ses_import, n + 1);
 	if (e || !out)
 		return e ? e : &err_nomem;
@@ -555,14 +538,12 @@ struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, const 
 		out[i].addr = out[i].has_addr ? space_va(sn->space, loc) : 0;
 	}
 	*ret = out;
-	*ret_cnt = n;
 	return NULL;
 }
 
 /* --- problems --- */
 
-struct err *ses_problems(struct ses_snap *sn, const struct ses_page *page, struct arena *a, struct ses_problem **ret,
-			 uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_problems(struct ses_snap *sn, struct ses_page *page, struct arena *a, struct ses_problem **ret)
 {
 	uint32_t cnt;
 	const struct image_problem *p = image_problems(sn->im, &cnt);
@@ -590,7 +571,7 @@ struct err *ses_problems(struct ses_snap *sn, const struct ses_page *page, struc
 						.why = ses_text_cstr(arena_printf(a, "%llu more of them were not kept",
 										  (unsigned long long)dropped))};
 	*ret = out;
-	*ret_cnt = n;
-	*ret_total = total;
+	page->cnt = n;
+	page->total = total;
 	return NULL;
 }

@@ -296,8 +296,7 @@ static void hit_fill(struct search *q, uint32_t loc, struct arena *a, struct ses
 		ret->text = ses_text_of("", 0);
 }
 
-static struct err *search_answer(struct search *q, struct arena *a, struct ses_hit **ret, uint32_t *ret_cnt, uint64_t *ret_next,
-				 bool *ret_more)
+static struct err *search_answer(struct search *q, struct ses_search_ask *ask, struct arena *a, struct ses_hit **ret)
 {
 	uint32_t n = (uint32_t)MIN(q->hits.cnt, q->limit);
 	struct ses_hit *out = ARENA_ARRAY(a, struct ses_hit, (size_t)n + 1);
@@ -306,31 +305,30 @@ static struct err *search_answer(struct search *q, struct arena *a, struct ses_h
 	for (uint32_t i = 0; i < n; i++)
 		hit_fill(q, q->hits.data[i], a, &out[i]);
 	*ret = out;
-	*ret_cnt = n;
-	*ret_more = q->hits.cnt > n;
-	*ret_next = *ret_more ? space_va(q->sn->space, q->back && n ? q->hits.data[n - 1] : q->hits.data[n]) : 0;
+	ask->cnt = n;
+	ask->has_more = q->hits.cnt > n;
+	ask->next_va = ask->has_more ? space_va(q->sn->space, q->back && n ? q->hits.data[n - 1] : q->hits.data[n]) : 0;
 	return NULL;
 }
 
-struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, enum ses_search_kind kind, const char *what,
-		       uint64_t from_va, bool back, uint32_t limit, struct arena *a, struct ses_hit **ret, uint32_t *ret_cnt,
-		       uint64_t *ret_next, bool *ret_more)
+struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
+		       struct ses_hit **ret)
 {
 	struct search *q = calloc(1, sizeof(*q));
 	if (!q)
 		return &err_nomem;
 	q->sn = sn;
 	q->call = call;
-	q->kind = kind;
-	q->what = what;
-	q->what_len = strlen(what);
-	q->limit = limit ? limit : 1000;
-	q->back = back;
+	q->kind = ask->kind;
+	q->what = ask->what;
+	q->what_len = strlen(ask->what);
+	q->limit = ask->limit ? ask->limit : 1000;
+	q->back = ask->back;
 	struct err *e = search_compile(q);
 	if (!e)
-		e = kind == SES_SEARCH_IMM || kind == SES_SEARCH_INSN ? scan_insns(q, from_va) : scan_segments(q, from_va);
+		e = q->kind == SES_SEARCH_IMM || q->kind == SES_SEARCH_INSN ? scan_insns(q, ask->from_va) : scan_segments(q, ask->from_va);
 	if (!e)
-		e = search_answer(q, a, ret, ret_cnt, ret_next, ret_more);
+		e = search_answer(q, ask, a, ret);
 	regex_free(q->regex);
 	VEC_FREE(&q->hits);
 	VEC_FREE(&q->lens);

@@ -88,14 +88,13 @@ static struct err *view_get(struct ses_snap *sn, const struct ses_call *call, co
 }
 
 struct err *ses_view_page(struct ses_snap *sn, const struct ses_call *call, const struct ses_view_ask *ask,
-			  const struct ses_page *page, struct arena *a, const uint32_t **ret_idx, uint32_t *ret_cnt,
-			  uint64_t *ret_total)
+			  struct ses_page *page, struct arena *a, const uint32_t **ret_idx)
 {
 	uint32_t limit = page->limit ? page->limit : VIEW_LIMIT;
 	if (!ask->match && !ask->cmp) {
-		*ret_total = ask->cnt;
+		page->total = ask->cnt;
 		*ret_idx = NULL;
-		*ret_cnt = page->offset >= ask->cnt ? 0 : (uint32_t)MIN(limit, ask->cnt - page->offset);
+		page->cnt = page->offset >= ask->cnt ? 0 : (uint32_t)MIN(limit, ask->cnt - page->offset);
 		return NULL;
 	}
 	pthread_mutex_lock(&sn->lock);
@@ -109,8 +108,8 @@ struct err *ses_view_page(struct ses_snap *sn, const struct ses_call *call, cons
 	if (!e) {
 		memcpy(copy, v->idx + (n ? page->offset : 0), n * sizeof(*copy));
 		*ret_idx = copy;
-		*ret_cnt = n;
-		*ret_total = v->cnt;
+		page->cnt = n;
+		page->total = v->cnt;
 	}
 	pthread_mutex_unlock(&sn->lock);
 	return e;

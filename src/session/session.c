@@ -4,6 +4,8 @@
  * file, ask the stat cache for its hash, read one row, map the image. Nothing of the target is parsed. The long way is
  * in ses_build.c and runs in the caller or in the session's worker.
  */
+#include "session/session.h"
+
 #include "session/ses_int.h"
 
 #include <errno.h>

@@ -143,14 +143,21 @@ struct ses_head {
 
 #define SES_SUB_ITEM UINT32_MAX
 
+struct ses_at {
+	uint64_t va;
+	uint32_t sub;
+	uint32_t count;  /* lines */
+	bool back;
+};
+
 /*
  * `count` lines at `va` (the item that holds it), forward, or with `back` the `count` lines that end just before it.
  * A line (va, sub) anchors a view: pass the sub of the first wanted line as `sub`; 0 means the item's first line, SES_SUB_ITEM
  * (or anything beyond its banner and label lines) the item's own line, whose `sub` reads 0.
  * Order is that of addresses over all segments. Cost is by the page. *ret_cnt may be less at an end.
  */
-_must_use_ struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, uint64_t va, uint32_t sub, uint32_t count,
-				 bool back, struct arena *a, struct ses_head **ret, uint32_t *ret_cnt);
+_must_use_ struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, const struct ses_at *at, struct arena *a,
+				 struct ses_head **ret, uint32_t *ret_cnt);
 
 uint64_t ses_row_cnt(struct ses_snap *sn);                       /* rows (items) of the whole target; 0 in a preview */
 bool ses_row_of(struct ses_snap *sn, uint64_t va, uint64_t *ret_row);
@@ -169,6 +176,10 @@ struct ses_page {
 	const char *sort;
 	uint64_t offset;
 	uint32_t limit;      /* 0: 1,000 */
+	uint32_t min_len;    /* strings only: of at least so many bytes */
+	/* Set by the query: */
+	uint32_t cnt;        /* items given */
+	uint64_t total;      /* items that match */
 };
 
 struct ses_func {
@@ -182,14 +193,14 @@ struct ses_func {
 enum ses_func_flag { SES_FN_THUNK = 1, SES_FN_NORETURN = 2, SES_FN_LIBRARY = 4, SES_FN_EXPORT = 8 };
 
 /* Each list gives the page's items, their count, and the total that match. */
-_must_use_ struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
-				     struct arena *a, struct ses_func **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+_must_use_ struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+				struct ses_func **ret);
 /* The function that owns va; false when none. */
 bool ses_func_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_func *ret);
 
 struct ses_string { uint64_t addr; uint32_t len; const char *encoding; struct ses_text text /* UTF-8, raw characters */; };
-_must_use_ struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, uint32_t min_len,
-				   struct arena *a, struct ses_string **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+_must_use_ struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+				struct ses_string **ret);
 
 /* has_addr is false for a symbol that stands nowhere (undefined, absolute, thread-local). An import's address is its stub's, or
  * that of the made-up place that stands for it. kind: "func", "object", "tls", "notype", ... */
@@ -199,16 +210,15 @@ struct ses_import {
 	struct ses_text name, demangled, library, version;
 	const char *kind;
 };
-_must_use_ struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
-				   struct arena *a, struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
-_must_use_ struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
-				   struct arena *a, struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
-_must_use_ struct err *ses_symbols(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page,
-				   struct arena *a, struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+_must_use_ struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+				struct ses_import **ret);
+_must_use_ struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+				struct ses_import **ret);
+_must_use_ struct err *ses_symbols(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+				struct ses_import **ret);
 
 struct ses_problem { bool has_addr; uint64_t addr; struct ses_text what, why; const char *severity; };
-_must_use_ struct err *ses_problems(struct ses_snap *sn, const struct ses_page *page, struct arena *a,
-				    struct ses_problem **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+_must_use_ struct err *ses_problems(struct ses_snap *sn, struct ses_page *page, struct arena *a, struct ses_problem **ret);
 
 /* --- references and graphs ----------------------------------------------------------------------------------- */
 
@@ -219,10 +229,10 @@ struct ses_xref {
 	uint64_t func_addr;         /* function that holds `from` (to-lists) or `to` (from-lists) */
 	struct ses_text func, text; /* its name; the instruction or data line at `from` */
 };
-/* References to the item at va (to any byte of it), or from the item; from a whole function when `whole_func`. */
-_must_use_ struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, uint64_t va, bool from, bool whole_func,
-				 const struct ses_page *page, struct arena *a, struct ses_xref **ret, uint32_t *ret_cnt,
-				 uint64_t *ret_total);
+/* References to the item at va (to any byte of it), or from the item; from its whole function when `whole_func`. */
+struct ses_xref_ask { uint64_t va; bool from, whole_func; };
+_must_use_ struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, const struct ses_xref_ask *ask,
+				 struct ses_page *page, struct arena *a, struct ses_xref **ret);
 
 struct ses_edge { uint32_t id; uint64_t addr; const char *kind; /* "taken", "fall", "jump", "switch" */ };
 struct ses_block { uint32_t id; uint64_t addr, end; struct ses_edge *succ; uint32_t succ_cnt; };
@@ -230,19 +240,28 @@ _must_use_ struct err *ses_blocks(struct ses_snap *sn, const struct ses_call *ca
 				  struct ses_block **ret, uint32_t *ret_cnt);
 
 struct ses_call_edge { uint64_t caller, callee; uint32_t count; struct ses_text caller_name, callee_name; };
-/* Who calls whom and from how many places: of the whole target, or of what is within `depth` calls of func_va
- * (UINT64_MAX: the whole). By caller, then callee. */
-_must_use_ struct err *ses_callgraph(struct ses_snap *sn, const struct ses_call *call, uint64_t func_va, uint32_t depth,
-				     const struct ses_page *page, struct arena *a, struct ses_call_edge **ret, uint32_t *ret_cnt,
-				     uint64_t *ret_total);
+/* Who calls whom and from how many places, by caller, then callee: of the whole target, or of what is within `depth`
+ * calls of func_va (UINT64_MAX: the whole). */
+struct ses_call_ask { uint64_t func_va; uint32_t depth; };
+_must_use_ struct err *ses_callgraph(struct ses_snap *sn, const struct ses_call *call, const struct ses_call_ask *ask,
+				     struct ses_page *page, struct arena *a, struct ses_call_edge **ret);
 
 /* --- search -------------------------------------------------------------------------------------------------- */
 
 enum ses_search_kind { SES_SEARCH_BYTES /* 'de ad ?? ef' */, SES_SEARCH_TEXT, SES_SEARCH_REGEX, SES_SEARCH_IMM, SES_SEARCH_INSN };
 struct ses_hit { uint64_t addr; bool has_func; uint64_t func_addr; struct ses_text func, text; };
-/* From `from_va` on, or before it when `back` (UINT64_MAX: from the end), at most `limit` hits; *ret_next is where to go on, with *ret_more telling whether. */
-_must_use_ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, enum ses_search_kind kind, const char *what,
-				  uint64_t from_va, bool back, uint32_t limit, struct arena *a, struct ses_hit **ret,
-				  uint32_t *ret_cnt, uint64_t *ret_next, bool *ret_more);
+struct ses_search_ask {
+	enum ses_search_kind kind;
+	const char *what;
+	uint64_t from_va;    /* on from here, or before it when `back` (UINT64_MAX: from the end) */
+	bool back;
+	uint32_t limit;      /* hits; 0: 1,000 */
+	/* Set by the query: */
+	uint32_t cnt;        /* hits given */
+	bool has_more;       /* go on at next_va */
+	uint64_t next_va;
+};
+_must_use_ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
+				  struct ses_hit **ret);
 
 #endif

@@ -6,6 +6,8 @@
  * rights. Both come from one thing: while this file touches the store the calling thread's file-system uid is the
  * user's (setfsuid is per thread), so the kernel itself creates and checks as that user.
  */
+#include "session/store.h"
+
 #include "session/store_int.h"
 
 #include <dirent.h>
