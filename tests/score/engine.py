@@ -68,12 +68,48 @@ class Engine:
                            check=False)
         if p.returncode:
             raise EngineError(p.stderr.decode("utf-8", "replace").strip()[:200])
-        refs, tables = {}, []
-        for line in p.stdout.decode("ascii").splitlines():
+        return parse_facts(p.stdout)
+
+
+def parse_facts(output):
+    """References and tables of the lines X and T that image_dump and analyze_dump print."""
+    refs, tables = {}, []
+    for line in output.decode("utf-8", "replace").splitlines():
+        f = line.split(" ")
+        if f[0] == "X":
+            refs[int(f[1], 16), int(f[2], 16)] = f[3]
+        elif f[0] == "T":
+            tables.append((int(f[1], 16), None if f[2] == "-" else int(f[2], 16),
+                           [int(x, 16) for x in f[-1].split(",")] if f[-1] else []))
+    return refs, tables
+
+
+class Direct:
+    """The analysis alone, without store and front end: analyze_dump in place of scry."""
+
+    SOURCES = ("user", "symbol", "unwind", "entry", "metadata", "call", "reloc", "pointer", "prologue")
+
+    def __init__(self, tool):
+        self.tool = os.path.abspath(tool)
+        self.env = dict(os.environ)
+
+    def _run(self, *args):
+        try:
+            p = subprocess.run([self.tool, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=600, check=False)
+        except subprocess.TimeoutExpired:
+            raise EngineError("analyze_dump: no answer in 600 s") from None
+        if p.returncode:
+            raise EngineError(f"analyze_dump: exit {p.returncode}: {p.stderr.decode('utf-8', 'replace').strip()[-200:]}")
+        return p.stdout
+
+    def functions(self, path):
+        out = {}
+        for line in self._run("-j", "1", path).decode("utf-8", "replace").splitlines():
             f = line.split(" ")
-            if f[0] == "X":
-                refs[int(f[1], 16), int(f[2], 16)] = f[3]
-            elif f[0] == "T":
-                tables.append((int(f[1], 16), None if f[2] == "-" else int(f[2], 16),
-                               [int(x, 16) for x in f[4].split(",")] if f[4] else []))
-        return refs, tables
+            if f[0] == "F":
+                out[int(f[1], 16)] = self.SOURCES[int(f[2])]
+        return out
+
+    def facts(self, path):
+        return parse_facts(self._run("-j", "1", "-x", path))

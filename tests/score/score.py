@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints how right scry is, against truth from outside: compilers, symbols, unwind tables and objdump.
 
-    score.py --scry PATH [--dump PATH] [--work DIR] [--only TABLE,...] [--quick] [--json] [--misses FILE]
+    score.py --scry PATH|--direct PATH [--dump PATH] [--work DIR] [--only TABLE,...] [--quick] [--json] [--misses FILE]
              [--extra FILE]... [--match REGEX]
 
 Tables: functions, noeh, xrefs, tables, text, other (comma-separated in --only). docs/measuring.md says what each
@@ -21,7 +21,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import corpus  # noqa: E402
 import truth  # noqa: E402
-from engine import Engine, EngineError  # noqa: E402
+from engine import Direct, Engine, EngineError  # noqa: E402
 
 XREF_FILES = ("/bin/bash", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/bin/python3.11")
 TABLES = ("functions", "noeh", "xrefs", "tables", "text", "other")
@@ -130,7 +130,7 @@ class Score:
         self.args = args
         self.report = Report(args.json, args.misses)
         self.corpus = corpus.Corpus(args.work, self.report.say)
-        self.engine = Engine(args.scry, args.dump, self.corpus.work)
+        self.engine = Direct(args.direct) if args.direct else Engine(args.scry, args.dump, self.corpus.work)
         self.builds = []
         self.measured = 0
 
@@ -365,7 +365,8 @@ class Score:
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--scry", required=True)
+    p.add_argument("--scry", default="")
+    p.add_argument("--direct", help="analyze_dump in place of scry: the analysis alone")
     p.add_argument("--dump", help="image_dump; default: beside the scry binary's build")
     p.add_argument("--work", default="build-score")
     p.add_argument("--only", default="")
@@ -376,10 +377,12 @@ def main():
     p.add_argument("--misses", help="write every miss to this file")
     p.add_argument("--extra", action="append", default=[], metavar="FILE", help="an unstripped file to measure too")
     args = p.parse_args()
-    if not os.access(args.scry, os.X_OK):
-        sys.exit(f"score.py: no program at {args.scry}")
+    tool = args.direct or args.scry
+    if not os.access(tool, os.X_OK):
+        sys.exit(f"score.py: no program at {tool or '(--scry PATH)'}")
     if not args.dump:
-        args.dump = os.path.join(os.path.dirname(os.path.abspath(args.scry)), "../../tests/score/image_dump")
+        up = "image_dump" if args.direct else "../../tests/score/image_dump"
+        args.dump = os.path.join(os.path.dirname(os.path.abspath(tool)), up)
     os.nice(5)
     sys.exit(Score(args).all())
 
