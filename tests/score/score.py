@@ -66,6 +66,14 @@ class Report:
         self.as_json = as_json
         self.misses = open(misses, "w", encoding="utf-8") if misses else None
         self.doc = {}
+        self.failed = {}
+
+    def fail(self, name, why):
+        """Shows a failure of the engine: the first of each kind with its text, the others by name only."""
+        why = str(why).split("\n")[0]
+        kind = re.sub(r"/\S+", "", why)
+        self.failed.setdefault(kind, []).append(name)
+        self.say(f"  {name}: {why if len(self.failed[kind]) == 1 else 'the same'}")
 
     def say(self, text=""):
         print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
@@ -153,7 +161,7 @@ class Score:
         try:
             return self.engine.functions(path)
         except (EngineError, ValueError, KeyError) as e:
-            self.report.say(f"  {name}: {e}")
+            self.report.fail(name, e)
             return {}
 
     def functions(self, twin, builds, key, title, bars):
@@ -224,7 +232,7 @@ class Score:
             try:
                 have, _ = self.engine.facts(path)
             except EngineError as e:
-                rep.say(f"  {name}: {e}")
+                rep.fail(name, e)
                 continue
             refs, starts = truth.references(path)
             inside = truth.in_unwind(truth.unwind_starts(path), starts)
@@ -263,7 +271,7 @@ class Score:
             try:
                 have, _ = self.engine.facts(path)
             except EngineError as e:
-                self.report.say(f"  {b.name}: {e}")
+                self.report.fail(b.name, e)
                 continue
             for kind, pairs in truth.references_plain(path, arch).items():
                 # A pair may be told from its first or its second instruction.
@@ -287,7 +295,7 @@ class Score:
         kinds = {}
         for b, have in zip(builds, self._pool(self._facts, builds)):
             if isinstance(have, str):
-                rep.say(f"  {b.name}: {have}")
+                rep.fail(b.name, have)
                 have = []
             with open(self.corpus.path(b, "tables.json"), encoding="utf-8") as f:
                 want = json.load(f)

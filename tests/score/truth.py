@@ -110,6 +110,7 @@ def references_plain(path, arch):
         m = A64_PAGE.match(text) if arch == "aarch64" else None
         page = (m.group(1), int(m.group(2), 16)) if m else None
     p.wait()
+    refs["call"] = {(a, b) for a, b in refs["call"] if b != a + 5}  # i386's call of the next instruction, to read EIP
     return {k: v for k, v in refs.items() if v}
 
 
