@@ -48,15 +48,19 @@ def span(samples, scale=1.0, what="cpu"):
     return f"{statistics.median(v):.4g} ({min(v):.4g}-{max(v):.4g})"
 
 
-def text_len(path):
-    """Bytes of .text, and of all code, by the section headers."""
+def text_of(path):
+    """(file offset, bytes) of .text, by the section headers; (0, 0) where there is none."""
     out = subprocess.run(["readelf", "-SW", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                          check=False).stdout
     for line in out.splitlines():
         f = line.replace("[ ", "[").split()
         if len(f) > 5 and f[1] == ".text":
-            return int(f[5], 16)
-    return 0
+            return int(f[4], 16), int(f[5], 16)
+    return 0, 0
+
+
+def text_len(path):
+    return text_of(path)[1]
 
 
 def entry_of(path):
@@ -95,6 +99,16 @@ class Bench:
             raise Failed(f"{os.path.basename(cmd[0])} {' '.join(cmd[1:3])}: exit {f[0] if len(f) == 5 else '?'}: "
                          f"{lines[0][:160]}")
         return Sample((int(f[1]) + int(f[2])) / 1e9, int(f[3]) / 1e9, int(f[4]) * 1024)
+
+    def analyze(self, path):
+        if self.args.direct:
+            return [self.args.direct, "-n", path]
+        return [self.scry, "analyze", path, "--force"]
+
+    def decode(self, path):
+        """The command that decodes and formats the .text of a file once."""
+        off, size = text_of(path)
+        return [self.zydis, path, str(off), str(size), "format"]
 
     def in_turn(self, rounds, *commands):
         """Samples of each command, run one after the other `rounds` times."""
@@ -141,8 +155,7 @@ class Bench:
         for label, path in files:
             try:
                 ours, floor, objdump = self.in_turn(
-                    self.rounds(path), [self.scry, "analyze", path, "--force"], [self.zydis, path],
-                    ["objdump", "-d", path])
+                    self.rounds(path), self.analyze(path), self.decode(path), ["objdump", "-d", path])
             except Failed as e:
                 self.say(f"  {label}: {e}")
                 continue
@@ -196,7 +209,7 @@ class Bench:
                        f"{ours / 1e3:.1f} us against {floor / 1e3:.1f} us; {pages} pages, {insns} instructions in all")
 
     def growth(self, files):
-        self.say("\nGrowth: slope of log(CPU time) over log(bytes of .text); 1 is linear")
+        self.say("\nGrowth: slope of log(CPU time) over log(size of the file); 1 is linear")
         gen = [(label, p) for label, p in files if label.startswith("generated") and p in self.cost]
         pairs = list(zip(gen, gen[1:])) + ([(gen[0], gen[-1])] if len(gen) > 2 else [])
         big = [(label, p) for label, p in files if label.startswith("libLLVM") and p in self.cost]
@@ -205,15 +218,16 @@ class Bench:
         if not pairs:
             self.say("  needs the analysis row with all files")
         for (la, a), (lb, b) in pairs:
-            slope = math.log(median(self.cost[b]) / median(self.cost[a])) / math.log(text_len(b) / text_len(a))
-            floor = math.log(median(self.floor[b]) / median(self.floor[a])) / math.log(text_len(b) / text_len(a))
+            grown = math.log(os.path.getsize(b) / os.path.getsize(a))
+            slope = math.log(median(self.cost[b]) / median(self.cost[a])) / grown
+            floor = math.log(median(self.floor[b]) / median(self.floor[a])) / grown
             self.judge("growth", f"{la} -> {lb}", slope, 1.1, f"Zydis alone {floor:.3f}")
 
     def memory(self, files):
         self.say("\nPeak memory of analysis over 16 MB + 12x .text")
         for label, path in files:
             try:
-                got = self.cost.get(path) or [self.one([self.scry, "analyze", path, "--force"])]
+                got = self.cost.get(path) or [self.one(self.analyze(path))]
             except Failed as e:
                 self.say(f"  {label}: {e}")
                 continue
@@ -241,7 +255,7 @@ class Bench:
 
     def noise(self):
         """The same command on both sides: what of a ratio is the machine's."""
-        a, b = self.in_turn(7, [self.zydis, "/bin/bash"], [self.zydis, "/bin/bash"])
+        a, b = self.in_turn(7, self.decode("/bin/bash"), self.decode("/bin/bash"))
         self.doc["noise"] = {"aa": median(a) / median(b), "load": os.getloadavg()[0]}
         both = [s.cpu for s in a + b]
         self.say(f"machine: load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores; the same command against "
@@ -266,14 +280,15 @@ class Bench:
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--scry", required=True)
+    p.add_argument("--scry", default="")
+    p.add_argument("--direct", help="analyze_dump in place of `scry analyze`, for the rows analysis, growth and memory")
     p.add_argument("--zydis", required=True, help="the decode-and-format program bench_zydis")
     p.add_argument("--work", default="build-bench/work")
     p.add_argument("--only", default="")
     p.add_argument("--quick", action="store_true", help="small files only")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
-    for path in (args.scry, args.zydis):
+    for path in (args.direct or args.scry, args.zydis):
         if not os.access(path, os.X_OK):
             sys.exit(f"bench.py: no program at {path}")
     Bench(args).all()
