@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arch/arch.h"
 
+#include "arch/a64/a64.h"
 #include "arch/x86/x86.h"
 
 #include <string.h>
@@ -31,7 +32,12 @@ struct err *arch_get(enum arch_id id, const struct arch **ret)
 	case ARCH_ID_I386:
 		*ret = &x86_i386;
 		return NULL;
-	case ARCH_ID_A64:
+	case ARCH_ID_A64: {
+		struct err *e = a64_load();
+		if (!e)
+			*ret = &a64_arch;
+		return e;
+	}
 	case ARCH_ID_NONE:
 	case ARCH_ID_COUNT:
 		break;

@@ -88,6 +88,7 @@ enum arch_op {
 	ARCH_OP_CMP,   /* flags = src1 ? (src2 or imm); `width` bytes; src1 NONE: compares memory
 			  [base + index * scale + imm2]... with imm: has_mem is set */
 	ARCH_OP_TEST,
+	ARCH_OP_INSERT, /* dst = (src1 & cmp_imm) | imm: a64 movk */
 };
 
 /* Conditions of ARCH_FLOW_CJUMP after CMP/SUB, seen as unsigned or signed relations. */
@@ -113,7 +114,8 @@ struct arch_insn {
 struct arch_effect {
 	uint64_t writes;    /* bit r: general register r is written (whole or part) */
 	int64_t imm;        /* immediate or displacement, see enum arch_op */
-	int64_t cmp_imm;    /* CMP/TEST with has_mem: the immediate compared with; imm is the displacement */
+	int64_t cmp_imm;    /* CMP/TEST with has_mem: the immediate compared with, imm being the displacement;
+			       INSERT: the bits that stay */
 	int32_t sp_delta;   /* bytes added to the stack pointer, when known */
 	bool sp_is_known;   /* false: writes the stack pointer in a way not described by sp_delta */
 	bool is_signed;
@@ -121,8 +123,10 @@ struct arch_effect {
 	uint8_t op;         /* enum arch_op */
 	uint8_t cond;       /* enum arch_cond of a CJUMP (or compare-and-branch: op is CMP with src1 and imm 0) */
 	uint8_t width;      /* bytes of the operation: 1, 2, 4, 8; writes of 4 zero-extend on 64-bit machines */
-	uint8_t ext_width;  /* a64 extended register: bytes taken from src2, else 0 */
-	uint8_t scale;      /* 1, 2, 4, 8 */
+	uint8_t ext_width;  /* a64 extended register: bytes taken from src2; signed MOVE and LOAD: see above */
+	uint8_t index_width; /* a64 [base, w1, uxtw]: bytes taken from the index, 0 for all */
+	bool is_index_signed; /* and whether they are sign-extended */
+	uint8_t scale;      /* 1, 2, 4, 8 (a64: up to 128) */
 	uint8_t dst, src1, src2, base, index; /* register numbers, ARCH_REG_NONE */
 };
 

@@ -17,9 +17,13 @@ import subprocess
 import sys
 
 TARGET = re.compile(r"\b([0-9a-f]+) <[^>]*>")
-COMMENT = re.compile(r"\s+# [0-9a-f]+( <.*>)?$")
+COMMENT = re.compile(r"\s+(# [0-9a-f]+( <.*>)?|// .*)$")
 NUMBER = re.compile(r"0x[0-9a-f]+")
 BRANCH = re.compile(r"^((?:\S+ )*(?:call|j[a-z]+|loop[a-z]*|xbegin)w?(?:,p[nt])?) ([0-9a-f]+)$")
+
+
+OBJDUMP = "objdump"
+INTEL = ["-M", "intel"]
 
 
 def sections(path):
@@ -42,7 +46,7 @@ def clean(text):
 
 def objdump_lines(path, name, extra):
     """(address, length, text) of one section."""
-    cmd = ["objdump", "-d", "-w", "-z", "-M", "intel", "-j", name, *extra, path]
+    cmd = [OBJDUMP, "-d", "-w", "-z", *INTEL, "-j", name, *extra, path]
     proc = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True, errors="replace")
     for line in proc.stdout:
         part = line.rstrip("\n").split("\t")
@@ -52,7 +56,7 @@ def objdump_lines(path, name, extra):
             va = int(part[0].rstrip(":"), 16)
         except ValueError:
             continue
-        yield va, len(part[1].split()), clean(part[2]) if len(part) > 2 else ""
+        yield va, len(part[1].replace(" ", "")) // 2, clean(" ".join(part[2:]))
     if proc.wait() != 0:
         sys.exit(f"insn_text: {' '.join(cmd)} failed")
 
@@ -97,7 +101,12 @@ def main():
     ap.add_argument("--raw", action="store_true", help="FILE is code without headers, at address 0")
     ap.add_argument("--max-kinds", type=int, default=30)
     ap.add_argument("--show", type=int, default=40)
+    ap.add_argument("--objdump", default="objdump", help="that of another target, say")
     args = ap.parse_args()
+    global OBJDUMP
+    OBJDUMP = args.objdump
+    if args.arch == "aarch64":
+        INTEL.clear()
     stats = {"compared": 0, "lengths": collections.defaultdict(list), "kinds": collections.defaultdict(list)}
     if args.raw:
         import os
