@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arch/arch.h"
 #include "base/cleanup.h"
+#include "lib/arch_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,30 +12,6 @@
 #include <cmocka.h>
 
 #define VA 0x401000
-
-static const struct arch *get(enum arch_id id)
-{
-	const struct arch *a = NULL;
-	assert_null(arch_get(id, &a));
-	assert_non_null(a);
-	return a;
-}
-
-/* Bytes from "48 89 e5"; the buffer is exactly as long, so that a read past it is caught. */
-static uint8_t *from_hex(const char *hex, size_t *ret_len)
-{
-	uint8_t *out = malloc(strlen(hex) + 1);
-	size_t n = 0;
-	assert_non_null(out);
-	for (const char *s = hex; *s;) {
-		char *end;
-		out[n++] = (uint8_t)strtoul(s, &end, 16);
-		s = end + strspn(end, " ");
-	}
-	out = realloc(out, n);
-	*ret_len = n;
-	return out;
-}
 
 struct decode_case {
 	enum arch_id id;
@@ -135,9 +112,9 @@ static void test_decode_cases(void **state)
 {
 	for (size_t i = 0; i < ARRAY_LEN(decode_cases); i++) {
 		const struct decode_case *c = &decode_cases[i];
-		const struct arch *a = get(c->id);
+		const struct arch *a = arch_test_get(c->id);
 		size_t len;
-		_cleanup_free_ uint8_t *bytes = from_hex(c->hex, &len);
+		_cleanup_free_ uint8_t *bytes = arch_test_hex(c->hex, &len);
 		struct arch_insn in;
 		memset(&in, 0xa5, sizeof(in));
 		a->decode(a, bytes, len, VA, &in);
@@ -155,46 +132,6 @@ static void test_decode_cases(void **state)
 					 (unsigned long)g->va, g->kind, g->access_bytes, g->is_guess);
 		}
 	}
-}
-
-/* Effects as one line of text, so that a case is easy to read and to add. */
-static void effect_text(const struct arch *a, const char *hex, char *out, size_t cap)
-{
-	static const char *const ops[] = {"other", "const", "move", "lea", "load", "store", "add",
-					  "sub",   "and",   "shl",  "shr", "cmp",  "test"};
-	size_t len;
-	_cleanup_free_ uint8_t *bytes = from_hex(hex, &len);
-	struct arch_effect e;
-	a->effect(a, bytes, len, VA, &e);
-	char *s = out;
-	char *end = out + cap;
-	s += snprintf(s, (size_t)(end - s), "%s", ops[e.op]);
-	const struct {
-		const char *name;
-		uint8_t reg;
-	} regs[] = {{"dst", e.dst}, {"src1", e.src1}, {"src2", e.src2}, {"base", e.base}, {"index", e.index}};
-	for (size_t i = 0; i < ARRAY_LEN(regs); i++) {
-		if (regs[i].reg != ARCH_REG_NONE)
-			s += snprintf(s, (size_t)(end - s), " %s=%s", regs[i].name,
-				      a->reg_name(a, regs[i].reg));
-	}
-	if (e.scale != 1)
-		s += snprintf(s, (size_t)(end - s), " scale=%d", e.scale);
-	if (e.imm)
-		s += snprintf(s, (size_t)(end - s), " imm=%#lx", (unsigned long)e.imm);
-	if (e.has_mem)
-		s += snprintf(s, (size_t)(end - s), " cmp_imm=%#lx", (unsigned long)e.cmp_imm);
-	if (e.width)
-		s += snprintf(s, (size_t)(end - s), " width=%d%s", e.width, e.is_signed ? "s" : "");
-	if (e.ext_width)
-		s += snprintf(s, (size_t)(end - s), " ext=%d", e.ext_width);
-	if (e.cond)
-		s += snprintf(s, (size_t)(end - s), " cond=%d", e.cond);
-	if (!e.sp_is_known)
-		s += snprintf(s, (size_t)(end - s), " sp=?");
-	else if (e.sp_delta)
-		s += snprintf(s, (size_t)(end - s), " sp=%d", e.sp_delta);
-	s += snprintf(s, (size_t)(end - s), " writes=%#lx", (unsigned long)e.writes);
 }
 
 static const struct {
@@ -269,7 +206,7 @@ static void test_effect_cases(void **state)
 {
 	for (size_t i = 0; i < ARRAY_LEN(effect_cases); i++) {
 		char got[300];
-		effect_text(get(effect_cases[i].id), effect_cases[i].hex, got, sizeof(got));
+		arch_test_effect(arch_test_get(effect_cases[i].id), effect_cases[i].hex, VA, got, sizeof(got));
 		if (strcmp(got, effect_cases[i].want) != 0)
 			fail_msg("%s:\n got  %s\n want %s", effect_cases[i].hex, got, effect_cases[i].want);
 	}
@@ -279,9 +216,9 @@ static void test_names(void **state)
 {
 	assert_int_equal(arch_id_of_name("x86-64"), ARCH_ID_X86_64);
 	assert_int_equal(arch_id_of_name("pdp11"), ARCH_ID_NONE);
-	assert_string_equal(get(X64)->reg_name(get(X64), 12), "r12");
-	assert_string_equal(get(X32)->reg_name(get(X32), 4), "esp");
-	assert_string_equal(get(X32)->reg_name(get(X32), 200), "");
+	assert_string_equal(arch_test_get(X64)->reg_name(arch_test_get(X64), 12), "r12");
+	assert_string_equal(arch_test_get(X32)->reg_name(arch_test_get(X32), 4), "esp");
+	assert_string_equal(arch_test_get(X32)->reg_name(arch_test_get(X32), 200), "");
 	const struct arch *a = NULL;
 	_cleanup_err_ struct err *e = arch_get(ARCH_ID_NONE, &a);
 	assert_non_null(e);
