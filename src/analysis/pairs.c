@@ -56,6 +56,7 @@ static void find_pair(const struct code *c, struct code_chunk *k, uint32_t loc, 
 	case ARCH_OP_AND:
 	case ARCH_OP_SHL:
 	case ARCH_OP_SHR:
+	case ARCH_OP_INSERT:
 		break;
 	}
 }

@@ -256,6 +256,10 @@ static uint16_t value_of(struct sx *s, const struct arch_effect *e)
 		if (e->src2 != ARCH_REG_NONE || e->imm < 0 || e->imm > 63)
 			return 0;
 		return intern(s, (struct sx_node){.kind = SX_SHR, .a = extend(s, a, e->width, false), .k = e->imm});
+	case ARCH_OP_INSERT:
+		if (s->nodes[a].kind != SX_CONST)
+			return 0;
+		return constant(s, ((uint64_t)s->nodes[a].k & (uint64_t)e->cmp_imm) | (uint64_t)e->imm);
 	case ARCH_OP_OTHER:
 	case ARCH_OP_STORE:
 	case ARCH_OP_CMP:

@@ -67,6 +67,11 @@ static bool track_value(const struct code *c, const struct code_track *t, const 
 		b *= e->src2 != ARCH_REG_NONE && e->scale > 1 ? e->scale : 1;
 		*ret = e->op == ARCH_OP_ADD ? a + b : a - b;
 		return true;
+	case ARCH_OP_INSERT:
+		if (!track_get(t, e->src1, &a))
+			return false;
+		*ret = (a & (uint64_t)e->cmp_imm) | b;
+		return true;
 	case ARCH_OP_OTHER:
 	case ARCH_OP_STORE:
 	case ARCH_OP_AND:

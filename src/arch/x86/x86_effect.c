@@ -426,7 +426,8 @@ static void set_writes(struct eff *e)
 	}
 	if (e->in.mnemonic == ZYDIS_MNEMONIC_POPA || e->in.mnemonic == ZYDIS_MNEMONIC_POPAD)
 		writes |= 0xff;
-	e->ret->writes = writes;
+	/* Zydis names r8 and up for some vector encodings that 32-bit mode ignores the bit of. */
+	e->ret->writes = e->a->bits == 64 ? writes : writes & 0xff;
 }
 
 static void set_sp(struct eff *e)
