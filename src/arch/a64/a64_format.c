@@ -17,11 +17,11 @@
  * which are addresses, names of conditions. Capstone is loaded when the architecture is first asked for.
  * Its handles are not to be shared, so each thread has its own, made at its first instruction.
  */
-static __typeof__(cs_open) *dl_open;
-static __typeof__(cs_close) *dl_close;
-static __typeof__(cs_malloc) *dl_malloc;
-static __typeof__(cs_free) *dl_free;
-static __typeof__(cs_disasm_iter) *dl_disasm_iter;
+static cs_err (*dl_open)(cs_arch, cs_mode, csh *);
+static cs_err (*dl_close)(csh *);
+static cs_insn *(*dl_malloc)(csh);
+static void (*dl_free)(cs_insn *, size_t);
+static bool (*dl_disasm_iter)(csh, const uint8_t **, size_t *, uint64_t *, cs_insn *);
 
 struct handle {
 	csh cs;

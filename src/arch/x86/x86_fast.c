@@ -57,6 +57,12 @@ struct op2 {
 	[(op)] = {OK | MODRM | (w), W_1}, [(op) + 1] = {OK | MODRM | (w), W_OSZ}, \
 	[(op) + 2] = {OK | MODRM, W_1}, [(op) + 3] = {OK | MODRM, W_OSZ}, [(op) + 4] = {OK | IMM8}
 
+/* The same entry for 2, 4, 8 or 16 opcodes from `op` on. */
+#define X2(op, ...) [(op)] = __VA_ARGS__, [(op) + 1] = __VA_ARGS__
+#define X4(op, ...) X2(op, __VA_ARGS__), X2((op) + 2, __VA_ARGS__)
+#define X8(op, ...) X4(op, __VA_ARGS__), X4((op) + 4, __VA_ARGS__)
+#define X16(op, ...) X8(op, __VA_ARGS__), X8((op) + 8, __VA_ARGS__)
+
 static const struct op1 map1[256] = {
 	ALU(0x00, WRITE), [0x05] = {OK | IMMZ | ADDR_IMM},
 	ALU(0x08, WRITE), [0x0d] = {OK | IMMZ},
@@ -66,15 +72,15 @@ static const struct op1 map1[256] = {
 	ALU(0x28, WRITE), [0x2d] = {OK | IMMZ | ADDR_IMM},
 	ALU(0x30, WRITE), [0x35] = {OK | IMMZ},
 	ALU(0x38, 0), [0x3d] = {OK | IMMZ | ADDR_IMM},
-	[0x40 ... 0x4f] = {OK}, /* inc and dec; only reached in 32-bit mode */
-	[0x50 ... 0x57] = {OK | SPECIAL},
-	[0x58 ... 0x5f] = {OK},
+	X16(0x40, {OK}), /* inc and dec; only reached in 32-bit mode */
+	X8(0x50, {OK | SPECIAL}),
+	X8(0x58, {OK}),
 	[0x63] = {SPECIAL},
 	[0x68] = {OK | IMMZ | ADDR_IMM | SPECIAL},
 	[0x69] = {OK | MODRM | IMMZ, W_OSZ},
 	[0x6a] = {OK | IMM8},
 	[0x6b] = {OK | MODRM | IMM8, W_OSZ},
-	[0x70 ... 0x7f] = {OK | IMM8 | SPECIAL},
+	X16(0x70, {OK | IMM8 | SPECIAL}),
 	[0x80] = {OK | MODRM | IMM8 | WRITE | SPECIAL, W_1},
 	[0x81] = {OK | MODRM | IMMZ | WRITE | SPECIAL, W_OSZ},
 	[0x83] = {OK | MODRM | IMM8 | WRITE | SPECIAL, W_OSZ},
@@ -84,13 +90,13 @@ static const struct op1 map1[256] = {
 	[0x8a] = {OK | MODRM, W_1}, [0x8b] = {OK | MODRM | SPECIAL, W_OSZ},
 	[0x8d] = {OK | MODRM | MEM_ONLY | SPECIAL},
 	[0x90] = {OK | SPECIAL},
-	[0x91 ... 0x97] = {OK},
+	X4(0x91, {OK}), X2(0x95, {OK}), [0x97] = {OK},
 	[0x98] = {OK}, [0x99] = {OK},
 	[0xa4] = {OK}, [0xa5] = {OK}, [0xa6] = {OK}, [0xa7] = {OK},
 	[0xa8] = {OK | IMM8}, [0xa9] = {OK | IMMZ},
 	[0xaa] = {OK}, [0xab] = {OK}, [0xac] = {OK}, [0xad] = {OK}, [0xae] = {OK}, [0xaf] = {OK},
-	[0xb0 ... 0xb7] = {OK | IMM8},
-	[0xb8 ... 0xbf] = {OK | IMMZ | ADDR_IMM | SPECIAL},
+	X8(0xb0, {OK | IMM8}),
+	X8(0xb8, {OK | IMMZ | ADDR_IMM | SPECIAL}),
 	[0xc0] = {OK | MODRM | IMM8 | WRITE, W_1}, [0xc1] = {OK | MODRM | IMM8 | WRITE, W_OSZ},
 	[0xc3] = {OK | SPECIAL},
 	[0xc6] = {OK | MODRM | IMM8 | WRITE | SPECIAL, W_1},
@@ -120,26 +126,26 @@ static const struct op2 map2[256] = {
 	[0x2c] = {OK | MODRM, W_PS, P_F3 | P_F2}, [0x2d] = {OK | MODRM, W_PS, P_F3 | P_F2},
 	[0x2e] = {OK | MODRM, W_COMI, P_INT}, [0x2f] = {OK | MODRM, W_COMI, P_INT},
 	[0x31] = {OK, 0, P_NONE},
-	[0x40 ... 0x4f] = {OK | MODRM, W_OSZ, P_INT},
+	X16(0x40, {OK | MODRM, W_OSZ, P_INT}),
 	[0x50] = {OK | MODRM | REG_ONLY, 0, P_INT},
 	[0x51] = {OK | MODRM, W_PS, P_ALL},
 	[0x52] = {OK | MODRM, W_PS, P_NONE | P_F3}, [0x53] = {OK | MODRM, W_PS, P_NONE | P_F3},
-	[0x54 ... 0x57] = {OK | MODRM, W_16, P_INT},
+	X4(0x54, {OK | MODRM, W_16, P_INT}),
 	[0x58] = {OK | MODRM, W_PS, P_ALL}, [0x59] = {OK | MODRM, W_PS, P_ALL},
 	[0x5a] = {OK | MODRM, W_UNKNOWN, P_ALL},
 	[0x5b] = {OK | MODRM, W_16, P_NONE | P_66 | P_F3},
-	[0x5c ... 0x5f] = {OK | MODRM, W_PS, P_ALL},
-	[0x60 ... 0x62] = {OK | MODRM, W_UNKNOWN, P_INT},
-	[0x63 ... 0x6b] = {OK | MODRM, W_MMX, P_INT},
+	X4(0x5c, {OK | MODRM, W_PS, P_ALL}),
+	X2(0x60, {OK | MODRM, W_UNKNOWN, P_INT}), [0x62] = {OK | MODRM, W_UNKNOWN, P_INT},
+	X8(0x63, {OK | MODRM, W_MMX, P_INT}), [0x6b] = {OK | MODRM, W_MMX, P_INT},
 	[0x6c] = {OK | MODRM, W_16, P_66}, [0x6d] = {OK | MODRM, W_16, P_66},
 	[0x6e] = {OK | MODRM, W_DQ, P_INT},
 	[0x6f] = {OK | MODRM, W_MMX, P_NONE | P_66 | P_F3},
 	[0x70] = {OK | MODRM | IMM8, W_MMX, P_ALL},
-	[0x74 ... 0x76] = {OK | MODRM, W_MMX, P_INT},
+	X2(0x74, {OK | MODRM, W_MMX, P_INT}), [0x76] = {OK | MODRM, W_MMX, P_INT},
 	[0x7e] = {OK | MODRM | WRITE, W_DQ, P_INT},
 	[0x7f] = {OK | MODRM | WRITE, W_MMX, P_NONE | P_66 | P_F3},
-	[0x80 ... 0x8f] = {OK | IMMZ | SPECIAL, 0, P_NONE},
-	[0x90 ... 0x9f] = {OK | MODRM | WRITE, W_1, P_INT},
+	X16(0x80, {OK | IMMZ | SPECIAL, 0, P_NONE}),
+	X16(0x90, {OK | MODRM | WRITE, W_1, P_INT}),
 	[0xa2] = {OK, 0, P_NONE},
 	[0xa3] = {OK | MODRM, W_OSZ, P_INT},
 	[0xa4] = {OK | MODRM | IMM8 | WRITE, W_OSZ, P_INT}, [0xa5] = {OK | MODRM | WRITE, W_OSZ, P_INT},
@@ -158,15 +164,15 @@ static const struct op2 map2[256] = {
 	[0xc2] = {OK | MODRM | IMM8, W_PS, P_ALL},
 	[0xc4] = {OK | MODRM | IMM8, W_2, P_INT}, [0xc5] = {OK | MODRM | IMM8 | REG_ONLY, 0, P_INT},
 	[0xc6] = {OK | MODRM | IMM8, W_16, P_INT},
-	[0xc8 ... 0xcf] = {OK, 0, P_INT},
-	[0xd1 ... 0xd5] = {OK | MODRM, W_MMX, P_INT},
+	X8(0xc8, {OK, 0, P_INT}),
+	X4(0xd1, {OK | MODRM, W_MMX, P_INT}), [0xd5] = {OK | MODRM, W_MMX, P_INT},
 	[0xd6] = {OK | MODRM | WRITE, W_8, P_66},
 	[0xd7] = {OK | MODRM | REG_ONLY, 0, P_INT},
-	[0xd8 ... 0xe5] = {OK | MODRM, W_MMX, P_INT},
+	X8(0xd8, {OK | MODRM, W_MMX, P_INT}), X4(0xe0, {OK | MODRM, W_MMX, P_INT}), X2(0xe4, {OK | MODRM, W_MMX, P_INT}),
 	[0xe7] = {OK | MODRM | WRITE | MEM_ONLY, W_MMX, P_INT},
-	[0xe8 ... 0xef] = {OK | MODRM, W_MMX, P_INT},
-	[0xf1 ... 0xf6] = {OK | MODRM, W_MMX, P_INT},
-	[0xf8 ... 0xfe] = {OK | MODRM, W_MMX, P_INT},
+	X8(0xe8, {OK | MODRM, W_MMX, P_INT}),
+	X4(0xf1, {OK | MODRM, W_MMX, P_INT}), X2(0xf5, {OK | MODRM, W_MMX, P_INT}),
+	X4(0xf8, {OK | MODRM, W_MMX, P_INT}), X2(0xfc, {OK | MODRM, W_MMX, P_INT}), [0xfe] = {OK | MODRM, W_MMX, P_INT},
 };
 
 /* What has been read of one instruction. */
@@ -427,16 +433,16 @@ static inline bool move(const struct fast *f, uint8_t op, struct arch_insn *ret)
 /* Opcodes of the one-byte map that need more than the table; `p` is behind the whole instruction. */
 static inline __attribute__((always_inline)) bool special(struct fast *f, uint8_t op, struct arch_insn *ret)
 {
-	switch (op) {
-	case 0x50 ... 0x57: {
+	if (op >> 4 == 7)
+		return branch(f, (int8_t)f->p[-1], ARCH_FLOW_CJUMP, ret);
+	if (op >> 3 == 10) {
 		unsigned r = (op & 7u) | (f->rex & 1 ? 8u : 0);
 		unsigned saved = f->is_64 ? 0xf028 : 0xe8;
 		if ((!f->has_66 || (f->rex & 8)) && (saved >> r & 1))
 			ret->flags = ARCH_INSN_FRAME;
 		return true;
 	}
-	case 0x70 ... 0x7f:
-		return branch(f, (int8_t)f->p[-1], ARCH_FLOW_CJUMP, ret);
+	switch (op) {
 	case 0xe8:
 		return branch(f, (int32_t)rd32(f->p - 4), ARCH_FLOW_CALL, ret);
 	case 0xe9:

@@ -320,13 +320,10 @@ void x86_put_mnemonic(struct x86_text *x)
 	x86_span(x, from, ARCH_TOK_MNEMONIC);
 }
 
-unsigned x86_mem_width(const struct x86_text *x, const ZydisDecodedOperand *op)
+/* Areas of memory rather than operands. */
+static bool is_sizeless(ZydisMnemonic m)
 {
-	if (op->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
-		return x->in.mnemonic == ZYDIS_MNEMONIC_INVLPG ? 8 : 0;
-	if (op->size > 512 || x86_is_moffs(x))
-		return 0;
-	switch (x->in.mnemonic) {
+	switch (m) {
 	case ZYDIS_MNEMONIC_LGDT:
 	case ZYDIS_MNEMONIC_LIDT:
 	case ZYDIS_MNEMONIC_SGDT:
@@ -365,7 +362,21 @@ unsigned x86_mem_width(const struct x86_text *x, const ZydisDecodedOperand *op)
 	case ZYDIS_MNEMONIC_WRUSSQ:
 	case ZYDIS_MNEMONIC_BNDLDX:
 	case ZYDIS_MNEMONIC_BNDSTX:
+		return true;
+	default:
+		return false;
+	}
+}
+
+unsigned x86_mem_width(const struct x86_text *x, const ZydisDecodedOperand *op)
+{
+	if (op->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
+		return x->in.mnemonic == ZYDIS_MNEMONIC_INVLPG ? 8 : 0;
+	if (op->size > 512 || x86_is_moffs(x))
 		return 0;
+	if (is_sizeless(x->in.mnemonic))
+		return 0;
+	switch (x->in.mnemonic) {
 	case ZYDIS_MNEMONIC_LSS:
 	case ZYDIS_MNEMONIC_LFS:
 	case ZYDIS_MNEMONIC_LGS:
