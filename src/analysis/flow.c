@@ -251,6 +251,8 @@ static void follow_ijump(struct flow *w, const struct code_rec *r, uint32_t rec)
 	}
 	for (uint32_t i = 0; i < t->t.target_cnt; i++) {
 		uint32_t to = c->targets.data[t->t.target_first + i];
+		if (code_has(c, c->pads, to) && code_is_after_end(c, to))
+			continue; /* a case that cannot happen: behind the function */
 		if (to == c->fns.data[w->fn].loc || !code_has(c, c->starts, to))
 			later(w, to);
 	}

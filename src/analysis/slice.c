@@ -413,23 +413,39 @@ static uint16_t strip_all(const struct sx *s, uint16_t node)
 	return node;
 }
 
-bool sx_max(const struct sx *s, uint16_t node, uint64_t *ret)
+bool sx_fits(const struct sx *s, uint16_t node, unsigned *from, struct sx_fit *ret)
 {
 	int64_t k;
 	uint16_t core = split_offset(s, sx_strip(s, node), &k);
-	for (unsigned i = s->bound_cnt; i-- > 0;) {
+	while (*from) {
+		const struct sx_bound *bound = &s->bounds[--*from];
 		int64_t bk;
-		uint16_t b = split_offset(s, sx_strip(s, s->bounds[i].node), &bk);
+		uint16_t b = split_offset(s, sx_strip(s, bound->node), &bk);
 		bool is_same = b == core || strip_all(s, b) == strip_all(s, core);
 		if (!is_same || s->nodes[b].kind == SX_NONE)
 			continue;
-		int64_t max = (int64_t)s->bounds[i].max + k - bk;
+		*ret = (struct sx_fit){.offset = bk - k, .low = bk, .max = bound->max};
+		return true;
+	}
+	return false;
+}
+
+bool sx_max(const struct sx *s, uint16_t node, uint64_t *ret)
+{
+	struct sx_fit fit;
+	for (unsigned from = s->bound_cnt; sx_fits(s, node, &from, &fit);) {
+		int64_t max = (int64_t)fit.max - fit.offset;
 		if (max < 0 || max > 0xffff)
 			continue;
 		*ret = (uint64_t)max;
 		return true;
 	}
 	return false;
+}
+
+uint16_t sx_sum(struct sx *s, uint16_t a, int64_t ka, uint16_t b, int64_t kb)
+{
+	return sum(s, a, ka, b, kb, 0);
 }
 
 /* How many ways lead to `loc`, and the one that `variant` picks; false when none. */
@@ -470,7 +486,7 @@ void sx_path_back(const struct code *c, uint32_t loc, unsigned max, unsigned var
 	while (ret->cnt < max && !code_has(c, c->starts, loc)) {
 		struct sx_step step;
 		unsigned ways;
-		if (!pick_way(c, loc, variant, &step, &ways))
+		if (!pick_way(c, loc, variant, &step, &ways) || (ways > 1 && variant == SX_NO_CHOICE))
 			return;
 		if (ways > 1) {
 			ret->has_choice = true;

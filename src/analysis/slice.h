@@ -61,6 +61,9 @@ struct sx_path {
 	bool has_choice; /* somewhere more than one way led in */
 };
 
+/* Stops where more than one way leads in. */
+#define SX_NO_CHOICE UINT32_MAX
+
 /* The way back from `loc`, at most `max` instructions. Where several ways lead in, `variant` picks one. */
 void sx_path_back(const struct code *c, uint32_t loc, unsigned max, unsigned variant, struct sx_path *ret);
 
@@ -72,6 +75,16 @@ uint16_t sx_target(struct sx *s, uint32_t loc);
 
 /* Node with sign and zero extensions of 4 and more bytes taken off. */
 uint16_t sx_strip(const struct sx *s, uint16_t node);
+
+/* a * ka + b * kb. */
+uint16_t sx_sum(struct sx *s, uint16_t a, int64_t ka, uint16_t b, int64_t kb);
+
+/* A comparison that bounds a value: value + offset is at most max, and is the compared value; which is a switch's
+ * variable plus `low`. */
+struct sx_fit { int64_t offset, low; uint64_t max; };
+
+/* The next bound of `node`, latest first: `from` begins as bound_cnt and counts down. False when there is no more. */
+bool sx_fits(const struct sx *s, uint16_t node, unsigned *from, struct sx_fit *ret);
 
 /* Largest value a node can have by the bounds of the path; false when there is none. */
 bool sx_max(const struct sx *s, uint16_t node, uint64_t *ret);

@@ -83,7 +83,7 @@ static void unscale(const struct sx *s, struct shape *h)
 }
 
 /* The address of the entry as T + index * stride. `prefer_base`: an atom known to be a base. */
-static bool match_address(const struct sx *s, uint16_t addr, uint16_t prefer_base, struct shape *h)
+static bool match_address(struct sx *s, uint16_t addr, uint16_t prefer_base, struct shape *h)
 {
 	const struct sx_node *n = &s->nodes[addr];
 	h->table = 0;
@@ -96,7 +96,11 @@ static bool match_address(const struct sx *s, uint16_t addr, uint16_t prefer_bas
 	h->table = (uint64_t)n->k;
 	h->index = n->a;
 	h->stride = n->ka;
-	if (n->b) {
+	if (n->b && h->width > 1 && n->ka % h->width == 0 && n->kb % h->width == 0) {
+		/* The index is itself a sum. */
+		h->stride = h->width;
+		h->index = sx_sum(s, n->a, n->ka / h->width, n->b, n->kb / h->width);
+	} else if (n->b) {
 		uint64_t max;
 		bool swap = n->ka == 1 && (n->kb != 1 || prefer_base == n->a);
 		if (n->ka == 1 && n->kb == 1 && prefer_base != n->a && prefer_base != n->b)
@@ -115,7 +119,7 @@ static bool match_address(const struct sx *s, uint16_t addr, uint16_t prefer_bas
 	return h->stride > 0 && h->stride <= 64;
 }
 
-static bool match_target(const struct sx *s, uint16_t target, struct shape *h)
+static bool match_target(struct sx *s, uint16_t target, struct shape *h)
 {
 	*h = (struct shape){.factor = 1};
 	uint16_t addr;
@@ -148,7 +152,8 @@ static bool entry_is_good(const struct job *j, uint32_t loc)
 	const struct code *c = j->c;
 	if (loc == LOC_NONE || !code_has(c, c->items, loc))
 		return false;
-	if (loc >= j->lo && loc < j->hi)
+	/* Cases that cannot happen may point behind the function's last instruction. */
+	if (loc >= j->lo && loc <= j->hi)
 		return true;
 	if (j->ext_start == CODE_NONE)
 		return false;
@@ -212,19 +217,24 @@ static bool read_targets(struct job *j, const struct shape *h, uint64_t cnt, boo
 	j->targets.cnt = 0;
 	if (table == LOC_NONE)
 		return false;
+	uint64_t far_cnt = 0;
 	for (uint64_t i = 0; i < cnt; i++) {
 		uint32_t at = space_loc(&c->d->space, h->table + i * (uint64_t)h->stride);
 		if (!is_hard && i && (at == LOC_NONE || bits_get(c->data_refs, at)))
 			break;
 		uint32_t to = entry_loc(c, h, i);
 		if (!entry_is_good(j, to)) {
-			if (is_hard)
-				return false;
-			break;
+			/* Without extents cold cases lie anywhere; they are few. */
+			if (!is_hard || j->ext_start != CODE_NONE || to == LOC_NONE ||
+			    !code_has(c, c->items, to) || code_has(c, c->starts, to))
+				break;
+			far_cnt++;
 		}
 		if (!VEC_PUSH(&j->targets, to))
 			return false;
 	}
+	if (is_hard && (j->targets.cnt != cnt || far_cnt * 2 > cnt))
+		return false;
 	return j->targets.cnt >= (is_hard ? 1 : GUESS_MIN);
 }
 
@@ -263,37 +273,68 @@ static bool try_two_level(struct job *j, const struct shape *h)
 	return true;
 }
 
+static void settle(struct job *j, const struct shape *h, int64_t low, bool is_guessed)
+{
+	j->found.t = (struct image_table){.table_loc = space_loc(&j->c->d->space, h->table), .index_loc = LOC_NONE,
+					  .entry_bytes = h->width, .is_relative = h->has_base, .low = low,
+					  .is_guessed = is_guessed};
+}
+
+/*
+ * Tables bounded by comparisons. The compared value may be the index plus a constant: the table then begins where
+ * that sum is 0, for the constant went into the table's address when the sum was formed.
+ */
+static bool try_bounds(struct job *j, const struct shape *h)
+{
+	struct sx_fit fit;
+	for (unsigned from = j->s->bound_cnt; sx_fits(j->s, h->index, &from, &fit);) {
+		struct shape use = *h;
+		uint64_t max = fit.max;
+		if (h->stride == 1 && h->width > 1) {
+			use.stride = h->width;
+			max /= h->width;
+		}
+		use.table -= (uint64_t)fit.offset * (uint64_t)use.stride;
+		if (read_targets(j, &use, max + 1, true)) {
+			settle(j, &use, -fit.low, false);
+			return true;
+		}
+		if (fit.offset && (int64_t)max - fit.offset >= 0 &&
+		    read_targets(j, h, (uint64_t)((int64_t)max - fit.offset) + 1, true)) {
+			settle(j, h, 0, false);
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool try_known(struct job *j, const struct shape *h)
 {
 	const struct sx *s = j->s;
-	uint64_t max = TABLE_MAX - 1;
-	bool is_hard = sx_max(s, h->index, &max);
-	bool has_width = !is_hard && width_bound(s, h->index, &max);
+	if (try_bounds(j, h))
+		return true;
 	if (try_two_level(j, h)) {
 		j->found.t.entry_bytes = h->width;
 		j->found.t.is_relative = h->has_base;
 		return true;
 	}
-	/* A masked offset in bytes counts its entries by the stride. */
-	int64_t stride = h->stride;
+	uint64_t max = TABLE_MAX - 1;
+	bool has_width = width_bound(s, h->index, &max);
 	struct shape use = *h;
-	if (stride == 1 && h->width > 1) {
-		if (!is_hard && !has_width)
+	/* A masked offset in bytes counts its entries by the stride. */
+	if (h->stride == 1 && h->width > 1) {
+		if (!has_width)
 			return false;
 		use.stride = h->width;
 		max /= h->width;
 	}
-	/* A mask is a bound when all it lets through is good; else it only bounds the guess. */
-	bool is_mask = has_width && s->nodes[sx_strip(s, h->index)].kind == SX_AND &&
-		       read_targets(j, &use, max + 1, true);
-	if (!is_mask && !read_targets(j, &use, max + 1, is_hard))
-		return false;
 	const struct sx_node *core = &s->nodes[sx_strip(s, h->index)];
-	j->found.t = (struct image_table){.table_loc = space_loc(&j->c->d->space, h->table), .index_loc = LOC_NONE,
-					  .entry_bytes = h->width, .is_relative = h->has_base,
-					  .is_guessed = !is_hard && !is_mask};
-	if (core->kind == SX_SUM && !core->b && core->ka == 1)
-		j->found.t.low = -core->k;
+	int64_t low = core->kind == SX_SUM && !core->b && core->ka == 1 ? -core->k : 0;
+	/* A mask is a bound when all it lets through is good; else it only bounds the guess. */
+	bool is_mask = has_width && core->kind == SX_AND && read_targets(j, &use, max + 1, true);
+	if (!is_mask && !read_targets(j, &use, max + 1, false))
+		return false;
+	settle(j, &use, low, !is_mask);
 	return true;
 }
 
@@ -407,7 +448,7 @@ static void set_limits(struct job *j)
 
 /* Paths that are tried: short ones first, which is enough for nearly all. */
 static const struct { unsigned len, variant; } tries[] = {
-	{24, 0}, {96, 0}, {96, 1}, {96, 2}, {96, 3}, {400, 0}, {400, 1}, {400, 2},
+	{96, SX_NO_CHOICE}, {32, 0}, {96, 0}, {96, 1}, {96, 2}, {96, 3}, {400, 0}, {400, 1}, {400, 2},
 };
 
 /* A jump through a slot at a known address is none through a table. */
@@ -428,12 +469,12 @@ static bool try_path(struct job *j, const struct sx_path *path)
 	sx_run(j->s, j->c, path);
 	uint16_t target = sx_target(j->s, r->loc);
 	const struct sx_node *n = &j->s->nodes[target];
-	if (is_slot(j, n))
+	if (!path->has_choice && is_slot(j, n))
 		return true;
 	r->pad = looks_like_dispatch(j->s, target) || (r->flags & ARCH_INSN_NOTRACK && n->kind != SX_LOAD);
 	struct shape h;
 	if (!match_target(j->s, target, &h))
-		return n->kind == SX_LOAD && !r->pad; /* through a field: a call that does not come back here */
+		return n->kind == SX_LOAD && !r->pad && j->s->nodes[n->a].kind != SX_CONST; /* through a field */
 	if (!try_shape(j, &h))
 		return false;
 	j->found.rec = j->rec;
@@ -450,10 +491,13 @@ static void resolve(struct job *j)
 	set_limits(j);
 	for (unsigned i = 0; i < ARRAY_LEN(tries); i++) {
 		sx_path_back(j->c, loc, tries[i].len, tries[i].variant, &path);
-		if ((tries[i].variant && !path.has_choice) || (!tries[i].variant && path.cnt == last_cnt))
-			continue;
-		if (!tries[i].variant)
+		if (tries[i].variant == SX_NO_CHOICE || !tries[i].variant) {
+			if (path.cnt == last_cnt)
+				continue;
 			last_cnt = path.cnt;
+		} else if (!path.has_choice) {
+			continue;
+		}
 		j->found.rec = CODE_NONE;
 		if (try_path(j, &path)) {
 			VEC_FREE(&guess_targets);
