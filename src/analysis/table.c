@@ -38,6 +38,7 @@ struct job {
 	VEC(uint32_t) targets;
 	uint32_t lo, hi;         /* where the function lies, as far as is known */
 	uint32_t ext_start;      /* function of the extent, CODE_NONE */
+	bool may_look_far;       /* for what a register holds, in the whole function */
 };
 
 struct jobs {
@@ -218,17 +219,19 @@ static bool read_targets(struct job *j, const struct shape *h, uint64_t cnt, boo
 	if (table == LOC_NONE)
 		return false;
 	uint64_t far_cnt = 0;
+	uint32_t last_far = LOC_NONE;
 	for (uint64_t i = 0; i < cnt; i++) {
 		uint32_t at = space_loc(&c->d->space, h->table + i * (uint64_t)h->stride);
 		if (!is_hard && i && (at == LOC_NONE || bits_get(c->data_refs, at)))
 			break;
 		uint32_t to = entry_loc(c, h, i);
 		if (!entry_is_good(j, to)) {
-			/* Without extents cold cases lie anywhere; they are few. */
+			/* Without extents cold cases lie anywhere; there are few, though many entries may share one. */
 			if (!is_hard || j->ext_start != CODE_NONE || to == LOC_NONE ||
 			    !code_has(c, c->items, to) || code_has(c, c->starts, to))
 				break;
-			far_cnt++;
+			far_cnt += to != last_far;
+			last_far = to;
 		}
 		if (!VEC_PUSH(&j->targets, to))
 			return false;
@@ -340,18 +343,40 @@ static bool try_known(struct job *j, const struct shape *h)
 
 /* Constants that an unknown register or stack slot may have got far from here: what the function puts there. */
 struct far {
-	uint64_t vals[8];
+	struct { uint64_t val; uint32_t loc; } list[16];
 	unsigned cnt;
 };
 
-static void far_add(const struct code *c, struct far *f, uint64_t v)
+static void far_add(const struct code *c, struct far *f, uint64_t v, uint32_t at)
 {
-	if (f->cnt >= ARRAY_LEN(f->vals) || space_loc(&c->d->space, v) == LOC_NONE)
+	uint32_t loc = space_loc(&c->d->space, v);
+	if (loc == LOC_NONE)
 		return;
-	for (unsigned i = 0; i < f->cnt; i++)
-		if (f->vals[i] == v)
+	for (unsigned i = 0; i < f->cnt; i++) {
+		if (f->list[i].val == v) {
+			f->list[i].loc = at;
 			return;
-	f->vals[f->cnt++] = v;
+		}
+	}
+	if (f->cnt < ARRAY_LEN(f->list)) {
+		f->list[f->cnt].val = v;
+		f->list[f->cnt++].loc = at;
+	}
+}
+
+/* The nearest before the jump first, then those behind it. */
+static unsigned far_next(const struct far *f, uint32_t jump, uint32_t done)
+{
+	unsigned best = f->cnt;
+	for (unsigned i = 0; i < f->cnt; i++) {
+		if (done >> i & 1)
+			continue;
+		if (best == f->cnt || (f->list[i].loc < jump) > (f->list[best].loc < jump) ||
+		    ((f->list[i].loc < jump) == (f->list[best].loc < jump) &&
+		     (f->list[i].loc > f->list[best].loc) == (f->list[i].loc < jump)))
+			best = i;
+	}
+	return best;
 }
 
 #define FAR_MAX 262144u
@@ -381,10 +406,10 @@ static void find_far(const struct job *j, uint16_t atom, struct far *ret)
 		struct arch_effect e;
 		code_track_step(c, &t, loc, r, &e);
 		if (reg < 64 && (e.writes >> reg & 1) && (t.known >> reg & 1))
-			far_add(c, ret, t.val[reg]);
+			far_add(c, ret, t.val[reg], loc);
 		if (has_slot && e.op == ARCH_OP_STORE && e.index == ARCH_REG_NONE && e.src1 < 64 &&
 		    e.imm == slot && (t.known >> e.src1 & 1))
-			far_add(c, ret, t.val[e.src1]);
+			far_add(c, ret, t.val[e.src1], loc);
 		loc = code_next(c, c->items, loc + 1, to);
 	}
 }
@@ -397,14 +422,19 @@ static bool try_shape(struct job *j, const struct shape *h)
 	/* Two different unknowns are one too many. */
 	if (h->table_atom && h->base_atom && h->table_atom != h->base_atom)
 		return false;
+	if (!j->may_look_far)
+		return false;
 	struct far far;
 	find_far(j, atom, &far);
-	for (unsigned i = 0; i < far.cnt; i++) {
+	uint32_t done = 0;
+	for (unsigned k = 0; k < far.cnt; k++) {
+		unsigned i = far_next(&far, j->c->recs[j->rec].loc, done);
 		struct shape known = *h;
+		done |= 1u << i;
 		if (h->table_atom)
-			known.table += far.vals[i];
+			known.table += far.list[i].val;
 		if (h->base_atom)
-			known.base += far.vals[i];
+			known.base += far.list[i].val;
 		if (try_known(j, &known))
 			return true;
 	}
@@ -447,8 +477,9 @@ static void set_limits(struct job *j)
 }
 
 /* Paths that are tried: short ones first, which is enough for nearly all. */
-static const struct { unsigned len, variant; } tries[] = {
-	{96, SX_NO_CHOICE}, {32, 0}, {96, 0}, {96, 1}, {96, 2}, {96, 3}, {400, 0}, {400, 1}, {400, 2},
+static const struct { unsigned len, variant; bool is_far; } tries[] = {
+	{96, SX_NO_CHOICE, false}, {32, 0, false}, {96, 0, false}, {96, 1, false}, {96, 2, false},
+	{96, 3, false}, {96, SX_NO_CHOICE, true}, {96, 0, true}, {400, 0, true}, {400, 1, true}, {400, 2, true},
 };
 
 /* A jump through a slot at a known address is none through a table. */
@@ -491,6 +522,10 @@ static void resolve(struct job *j)
 	set_limits(j);
 	for (unsigned i = 0; i < ARRAY_LEN(tries); i++) {
 		sx_path_back(j->c, loc, tries[i].len, tries[i].variant, &path);
+		if (tries[i].is_far != j->may_look_far) {
+			j->may_look_far = tries[i].is_far;
+			last_cnt = 0;
+		}
 		if (tries[i].variant == SX_NO_CHOICE || !tries[i].variant) {
 			if (path.cnt == last_cnt)
 				continue;
