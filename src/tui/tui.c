@@ -1,7 +1,383 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/tui.h"
 
+#include "tui/term/caps.h"
+#include "tui/term/tty.h"
+#include "tui/term/writer.h"
+#include "tui/tui_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * The loop: one epoll over the terminal, the session, the jobs, a timer and the signals. Input is drained before a
+ * frame is drawn, a frame is drawn only when something changed, at most every 8 ms, and only when the terminal took
+ * the one before; so a slow terminal skips frames and a stuck one costs nothing. Idle, nothing wakes us.
+ */
+#define FRAME_NS 8000000u
+
+struct loop {
+	struct tui tui;
+	struct term_tty tty;
+	struct term_caps caps;
+	struct term_writer writer;
+	struct term_input input;
+	struct ses *ses;
+	int epoll_fd, signal_fd, timer_fd, job_fd;
+	bool wants_out;            /* EPOLLOUT is asked for */
+	bool is_gone;              /* the terminal is */
+	int quit_signal;
+	uint64_t input_due_ns;     /* when pending input becomes final; 0: nothing pending */
+	uint64_t last_frame_ns;
+	int colour_step;
+};
+
+enum { SRC_TTY, SRC_SIGNAL, SRC_TIMER, SRC_JOB, SRC_SES };
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static const char *env_get(const char *name)
+{
+	return getenv(name);
+}
+
+static void apply_caps(struct loop *l)
+{
+	l->writer.depth = l->caps.depth;
+	l->writer.has_sync = l->caps.has_sync;
+	l->writer.has_margins = l->caps.has_margins;
+	term_theme(&l->writer.palette, l->tui.is_light);
+	term_writer_forget(&l->writer);
+	l->tui.is_dirty = true;
+}
+
+static void on_event(void *ctx, const struct term_ev *ev)
+{
+	struct loop *l = ctx;
+	if (ev->type != TERM_EV_REPLY) {
+		tui_event(&l->tui, ev);
+		return;
+	}
+	bool was_light = l->caps.is_light;
+	if (!term_caps_reply(&l->caps, ev))
+		return;
+	if (l->caps.is_light != was_light)
+		l->tui.is_light = l->caps.is_light;
+	if (l->caps.has_key_codes)
+		term_tty_use_key_codes(&l->tty);
+	apply_caps(l);
+}
+
+static void read_tty(struct loop *l)
+{
+	char bytes[4096];
+	for (int i = 0; i < 64; i++) {
+		ssize_t n = read(l->tty.fd, bytes, sizeof(bytes));
+		if (n > 0) {
+			term_input_feed(&l->input, bytes, (size_t)n, on_event, l);
+		} else if (n < 0 && errno == EINTR) {
+			continue;
+		} else {
+			if (n < 0 && errno != EAGAIN)
+				l->is_gone = true;
+			break;
+		}
+	}
+	int wait = term_input_wait_ms(&l->input);
+	l->input_due_ns = wait ? now_ns() + (uint64_t)wait * 1000000u : 0;
+}
+
+static void suspend(struct loop *l)
+{
+	l->tui.wants_suspend = false;
+	/* The leader of its session has no shell to come back to. */
+	if (getsid(0) == getpid()) {
+		tui_say(&l->tui, true, "there is no shell to go back to");
+		return;
+	}
+	term_tty_suspend(&l->tty);
+	kill(0, SIGTSTP);
+	raise(SIGSTOP);
+	term_tty_resume(&l->tty);
+	term_writer_forget(&l->writer);
+	l->tui.is_dirty = true;
+}
+
+static void resize(struct loop *l)
+{
+	int w;
+	int h;
+	term_tty_size(&l->tty, &w, &h);
+	if (!tui_resize(&l->tui, w, h))
+		tui_say(&l->tui, true, "out of memory for this size");
+	term_writer_forget(&l->writer);
+}
+
+static void read_signals(struct loop *l)
+{
+	struct signalfd_siginfo info;
+	while (read(l->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGWINCH)
+			resize(l);
+		else if (info.ssi_signo == SIGTSTP)
+			l->tui.wants_suspend = info.ssi_pid != (uint32_t)getpid();
+		else if (info.ssi_signo == SIGCONT)
+			l->tui.wants_redraw = true;
+		else
+			l->quit_signal = (int)info.ssi_signo;
+	}
+}
+
+static void drain(int fd)
+{
+	uint64_t value;
+	ssize_t n = read(fd, &value, sizeof(value));
+	(void)n;
+}
+
+/* Arms the timer for whichever comes first: pending input, or a frame that had to wait. */
+static void arm_timer(struct loop *l)
+{
+	uint64_t due = l->input_due_ns;
+	if (l->tui.is_dirty && !term_tty_is_stuck(&l->tty)) {
+		uint64_t frame = l->last_frame_ns + FRAME_NS;
+		due = due ? MIN(due, frame) : frame;
+	}
+	struct itimerspec spec = {.it_value = {.tv_sec = (time_t)(due / 1000000000u), .tv_nsec = (long)(due % 1000000000u)}};
+	timerfd_settime(l->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+static void watch_out(struct loop *l)
+{
+	bool wants = term_tty_is_stuck(&l->tty);
+	if (wants == l->wants_out)
+		return;
+	struct epoll_event ev = {.events = EPOLLIN | (wants ? EPOLLOUT : 0u), .data = {.u32 = SRC_TTY}};
+	epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, l->tty.fd, &ev);
+	l->wants_out = wants;
+}
+
+static void next_colours(struct loop *l)
+{
+	l->colour_step = l->tui.colour_step;
+	l->caps.depth = l->caps.depth == TERM_MONO ? TERM_TRUE : (enum term_depth)(l->caps.depth - 1);
+	l->caps.is_depth_fixed = true;
+	apply_caps(l);
+	tui_say(&l->tui, false, "colours: %s", term_depth_name(l->caps.depth));
+}
+
+static void draw(struct loop *l)
+{
+	struct tui *t = &l->tui;
+	uint64_t now = now_ns();
+	if (t->wants_suspend)
+		suspend(l);
+	if (t->colour_step != l->colour_step)
+		next_colours(l);
+	if (t->wants_redraw) {
+		t->wants_redraw = false;
+		apply_caps(l);
+	}
+	if (term_tty_is_stuck(&l->tty) || !t->is_dirty || now - l->last_frame_ns < FRAME_NS)
+		return;
+	tui_draw(t);
+	l->writer.scroll_hint = t->scroll_hint;
+	size_t start = l->tty.pending.len;
+	if (!term_writer_frame(&l->writer, &t->grid, t->cur_x, t->cur_y, &l->tty.pending)) {
+		l->tty.pending.len = start;
+		l->tty.pending.failed = false;
+	}
+	l->last_frame_ns = now;
+}
+
+static int add_source(struct loop *l, int fd, uint32_t src)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data = {.u32 = src}};
+	return fd < 0 ? -1 : epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void handle(struct loop *l, const struct epoll_event *ev)
+{
+	switch (ev->data.u32) {
+	case SRC_TTY:
+		if (ev->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+			read_tty(l);
+		if (ev->events & (EPOLLHUP | EPOLLERR))
+			l->is_gone = true;
+		break;
+	case SRC_SIGNAL:
+		read_signals(l);
+		break;
+	case SRC_TIMER:
+		drain(l->timer_fd);
+		if (l->input_due_ns && now_ns() >= l->input_due_ns) {
+			l->input_due_ns = 0;
+			term_input_timeout(&l->input, on_event, l);
+		}
+		break;
+	default:
+		drain(ev->data.u32 == SRC_JOB ? l->job_fd : ses_event_fd(l->ses));
+		tui_news(&l->tui);
+		break;
+	}
+}
+
+static void run(struct loop *l)
+{
+	struct epoll_event events[8];
+	while (!l->tui.wants_quit && !l->quit_signal && !l->is_gone) {
+		draw(l);
+		if (!term_tty_flush(&l->tty))
+			break;
+		watch_out(l);
+		arm_timer(l);
+		int n = epoll_wait(l->epoll_fd, events, (int)ARRAY_LEN(events), -1);
+		for (int i = 0; i < n; i++)
+			handle(l, &events[i]);
+	}
+}
+
+static void block_signals(sigset_t *ret_old)
+{
+	static const int taken[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP};
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+		sigaddset(&set, taken[i]);
+	/* Before any thread starts, so that all of them leave these signals to the loop. */
+	pthread_sigmask(SIG_BLOCK, &set, ret_old);
+}
+
+static struct err *open_loop(struct loop *l, const sigset_t *old)
+{
+	sigset_t set;
+	int w;
+	int h;
+	pthread_sigmask(SIG_BLOCK, NULL, &set);
+	for (int sig = 1; sig < 32; sig++) {
+		if (sigismember(old, sig) == 1)
+			sigdelset(&set, sig);
+	}
+	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	l->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	l->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	l->job_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct err *e = term_tty_open(&l->tty, &l->caps);
+	if (e)
+		return e;
+	term_tty_size(&l->tty, &w, &h);
+	if (!tui_init(&l->tui, l->ses, w, h))
+		return &err_nomem;
+	l->tui.job_fd = l->job_fd;
+	l->tui.grid.is_ascii = !l->caps.is_utf8;
+	apply_caps(l);
+	if (add_source(l, l->tty.fd, SRC_TTY) || add_source(l, l->signal_fd, SRC_SIGNAL) ||
+	    add_source(l, l->timer_fd, SRC_TIMER) || add_source(l, l->job_fd, SRC_JOB) ||
+	    add_source(l, ses_event_fd(l->ses), SRC_SES))
+		return err_os(errno, "event loop");
+	buf_add_str(&l->tty.pending, term_caps_queries(&l->caps));
+	l->caps.is_asked = true;
+	return NULL;
+}
+
+static void close_loop(struct loop *l)
+{
+	term_tty_close(&l->tty, &l->caps);
+	if (l->tui.ses)
+		tui_fini(&l->tui);
+	term_writer_fini(&l->writer);
+	int fds[] = {l->epoll_fd, l->signal_fd, l->timer_fd, l->job_fd};
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+static int fail(struct err *e, const char *what)
+{
+	fprintf(stderr, "scry: %s: %s\n", what, e->text ? e->text : err_kind_name(e->kind));
+	if (e->fix)
+		fprintf(stderr, "scry: %s\n", e->fix);
+	int status = err_exit_status(e->kind);
+	err_free(e);
+	return status;
+}
+
+/* For terminals that cannot place a cursor: what the file is, in plain lines. */
+static int print_overview(struct ses *s)
+{
+	struct arena a = {0};
+	struct ses_info i;
+	struct ses_snap *sn = ses_snap_get(s);
+	struct err *e = ses_info(sn, &a, &i);
+	if (!e) {
+		printf("file          %s\nformat        %.*s %.*s %.*s\nsize          %" PRIu64 "\nentry         0x%" PRIx64
+		       "\nfunctions     %" PRIu64 "\ninstructions  %" PRIu64 "\nstrings       %" PRIu64 "\nproblems      %" PRIu64 "\n",
+		       ses_path(s), (int)i.format.len, i.format.s, (int)i.arch.len, i.arch.s, (int)i.type.len, i.type.s, i.size,
+		       i.entry, i.functions, i.instructions, i.strings, i.problems);
+	}
+	ses_snap_put(sn);
+	arena_fini(&a);
+	return e ? fail(e, ses_path(s)) : 0;
+}
+
+static int run_plain(const char *path)
+{
+	struct ses *s;
+	struct ses_opts opts = {0};
+	fprintf(stderr, "scry: this terminal (TERM=%s) cannot show a full screen; the overview instead\n",
+		getenv("TERM") ? getenv("TERM") : "");
+	struct err *e = ses_open(path, &opts, &s);
+	if (e)
+		return fail(e, path);
+	int status = print_overview(s);
+	ses_close(s);
+	return status;
+}
+
 int tui_run(const char *path)
 {
-	return path ? 0 : 2;
+	struct loop *l = calloc(1, sizeof(*l));
+	sigset_t old;
+	struct ses_opts opts = {.background = true};
+	if (!l)
+		return fail(&err_nomem, path);
+	l->epoll_fd = l->signal_fd = l->timer_fd = l->job_fd = l->tty.fd = -1;
+	term_caps_env(&l->caps, env_get);
+	if (l->caps.is_dumb) {
+		free(l);
+		return run_plain(path);
+	}
+	term_tty_catch_faults();
+	block_signals(&old);
+	struct err *e = ses_open(path, &opts, &l->ses);
+	if (!e)
+		e = open_loop(l, &old);
+	if (!e)
+		run(l);
+	int sig = l->quit_signal;
+	close_loop(l);
+	if (l->ses)
+		ses_close(l->ses);
+	buf_fini(&l->tty.pending);
+	free(l);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (e)
+		return fail(e, path);
+	return sig ? 128 + sig : 0;
 }

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TUI_ACTIONS_H
+#define TUI_ACTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The actions of actions.def and their keys. */
+enum tui_action {
+	TUI_NONE,
+#define ACTION(id, keys, where, group, text) TUI_##id,
+#include "tui/actions.def"
+#undef ACTION
+	TUI_ACTION_COUNT
+};
+
+/* Where the focus is. */
+enum tui_where {
+	TUI_IN_LISTING = 1,
+	TUI_IN_HEX = 2,
+	TUI_IN_LIST = 4,
+	TUI_IN_CODE = TUI_IN_LISTING,
+	TUI_IN_MAIN = TUI_IN_LISTING | TUI_IN_HEX,
+	TUI_IN_ANY = TUI_IN_LISTING | TUI_IN_HEX | TUI_IN_LIST,
+};
+
+enum tui_group { TUI_GROUP_MOVE, TUI_GROUP_GO, TUI_GROUP_FIND, TUI_GROUP_VIEW, TUI_GROUP_SCRY, TUI_GROUP_COUNT };
+
+struct tui_action_info {
+	const char *name;  /* "VIEW_HEX" */
+	const char *keys;  /* separated by blanks; "" */
+	const char *text;  /* for people */
+	uint8_t where;     /* enum tui_where bits */
+	uint8_t group;     /* enum tui_group */
+};
+
+/* Of any action but TUI_NONE. */
+const struct tui_action_info *tui_action_info(enum tui_action a);
+const char *tui_group_name(enum tui_group g);
+
+/* The action bound to a key for a focus; TUI_NONE when there is none. `is_leader`: the key followed the leader. */
+enum tui_action tui_action_for(uint32_t key, uint8_t mods, uint8_t where, bool is_leader);
+
+/* The first key of an action, as written ("Ctrl+P"), for footers; "" when it has none. */
+size_t tui_action_first_key(enum tui_action a, const char **ret);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/tui_int.h"
+
+#include <string.h>
+
+#define PLACES_MAX 1000
+
+static struct tui_place here(const struct tui *t)
+{
+	struct tui_place p = {.view = (uint8_t)t->main_view, .va = t->listing.va, .sub = t->listing.sub,
+			      .top_va = t->listing.top_va, .top_sub = t->listing.top_sub};
+	if (t->main_view == TUI_V_HEX) {
+		p.va = t->hex.va;
+		p.top_va = t->hex.top;
+	}
+	return p;
+}
+
+static void push_past(struct tui *t)
+{
+	struct tui_place p = here(t);
+	if (t->past.cnt && !memcmp(&t->past.data[t->past.cnt - 1], &p, sizeof(p)))
+		return;
+	if (t->past.cnt == PLACES_MAX) {
+		memmove(t->past.data, t->past.data + 1, (PLACES_MAX - 1) * sizeof(*t->past.data));
+		t->past.cnt--;
+	}
+	/* Without memory the way back is shorter; nothing else depends on it. */
+	if (!VEC_PUSH(&t->past, p))
+		return;
+}
+
+static void restore(struct tui *t, const struct tui_place *p)
+{
+	t->main_view = p->view;
+	t->focus_functions = false;
+	if (p->view == TUI_V_HEX) {
+		t->hex.va = p->va;
+		t->hex.top = p->top_va;
+		t->hex.is_placed = true;
+		return;
+	}
+	t->listing.va = p->va;
+	t->listing.sub = p->sub;
+	t->listing.top_va = p->top_va;
+	t->listing.top_sub = p->top_sub;
+	t->listing.off = 0;
+	t->listing.hscroll = 0;
+	t->listing.is_placed = true;
+}
+
+void tui_go(struct tui *t, uint64_t va)
+{
+	if (!ses_is_mapped(t->snap, va)) {
+		tui_say(t, true, "0x%llx is not mapped", (unsigned long long)va);
+		return;
+	}
+	if (t->listing.is_placed)
+		push_past(t);
+	t->future.cnt = 0;
+	t->focus_functions = false;
+	if (t->main_view != TUI_V_HEX)
+		t->main_view = TUI_V_LISTING;
+	tui_view_ops(t->main_view)->go(t, va);
+}
+
+void tui_show_view(struct tui *t, enum tui_view v)
+{
+	uint64_t va = 0;
+	bool has_va = t->main_view != v && tui_view_ops(t->main_view)->where != TUI_IN_LIST &&
+		      tui_view_ops(t->main_view)->va(t, &va);
+	t->focus_functions = false;
+	if (t->main_view == v)
+		return;
+	push_past(t);
+	t->future.cnt = 0;
+	t->main_view = v;
+	if (tui_view_ops(v)->go && has_va)
+		tui_view_ops(v)->go(t, va);
+}
+
+void tui_back(struct tui *t)
+{
+	if (t->focus_functions) {
+		t->focus_functions = false;
+		return;
+	}
+	if (!t->past.cnt) {
+		tui_say(t, false, "no place before this one (q leaves)");
+		return;
+	}
+	struct tui_place now = here(t);
+	struct tui_place p = VEC_POP(&t->past);
+	if (!VEC_PUSH(&t->future, now))
+		t->future.cnt = 0;
+	restore(t, &p);
+}
+
+void tui_forward(struct tui *t)
+{
+	if (!t->future.cnt) {
+		tui_say(t, false, "no place after this one");
+		return;
+	}
+	struct tui_place p = VEC_POP(&t->future);
+	push_past(t);
+	restore(t, &p);
+}

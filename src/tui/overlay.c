@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/tui_int.h"
+
+#include "base/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What lies over the panes: a stack of dialogs. The uppermost has the keys; Esc closes it. */
+
+bool tui_overlay_push(struct tui *t, enum tui_overlay which)
+{
+	if (t->overlay_cnt == TUI_OVERLAY_MAX || (t->overlay_cnt && t->overlays[t->overlay_cnt - 1] == which))
+		return false;
+	t->overlays[t->overlay_cnt++] = which;
+	return true;
+}
+
+void tui_overlay_pop(struct tui *t)
+{
+	if (t->overlay_cnt)
+		t->overlay_cnt--;
+}
+
+static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
+{
+	switch (which) {
+	case TUI_O_PALETTE:
+		return &t->palette;
+	case TUI_O_XREFS:
+		return &t->xrefs;
+	case TUI_O_HITS:
+		return &t->hits;
+	case TUI_O_HELP:
+		return NULL;
+	}
+	return NULL;
+}
+
+static enum tui_overlay uppermost(const struct tui *t)
+{
+	return t->overlays[t->overlay_cnt - 1];
+}
+
+static struct cells_rect dialog_rect(const struct tui *t, int want_w, int want_h)
+{
+	int w = MIN(want_w, t->grid.w - (t->grid.w > 60 ? 4 : 0));
+	int h = MIN(want_h, t->grid.h - (t->grid.h > 16 ? 4 : 2));
+	return (struct cells_rect){(t->grid.w - w) / 2, MAX(1, (t->grid.h - h) / 3), w, h};
+}
+
+static void draw_filter(struct tui *t, struct cells_rect r, const struct tui_list *l)
+{
+	struct cells_pen p = tui_pen(t, r, 0, ROLE_KEY, ROLE_BG_DIALOG);
+	cells_fill(&t->grid, r, p.st);
+	cells_str(&p, "> ");
+	p.st.fg = ROLE_TEXT;
+	cells_str(&p, l->filter);
+	t->cur_x = MIN(p.x, r.x + r.w - 1);
+	t->cur_y = r.y;
+	p.st.fg = ROLE_DIM;
+	if (!*l->filter)
+		cells_str(&p, "  type to find an action; Enter does it, Esc closes");
+}
+
+static void draw_list_dialog(struct tui *t, enum tui_overlay which)
+{
+	struct tui_list *l = list_of(t, which);
+	char title[TUI_FILTER_MAX + 32];
+	if (which == TUI_O_XREFS)
+		snprintf(title, sizeof(title), "%s", t->xrefs_title);
+	else if (which == TUI_O_HITS)
+		snprintf(title, sizeof(title), "Matches of %s", t->search_text);
+	else
+		snprintf(title, sizeof(title), "%s", l->ops->title);
+	int want_h = 30;
+	if (which != TUI_O_PALETTE && l->has_page && l->page.total < 24)
+		want_h = MAX((int)l->page.total + 4, 9);
+	struct cells_rect r = dialog_rect(t, 110, want_h);
+	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
+	t->overlay_rect = r;
+	cells_fill(&t->grid, r, st);
+	cells_box(&t->grid, r, title, st);
+	struct cells_rect body = {r.x + 1, r.y + 1, r.w - 2, r.h - 2};
+	if (which == TUI_O_PALETTE && body.h > 2) {
+		tui_list_draw(t, l, (struct cells_rect){body.x, body.y + 1, body.w, body.h - 1}, true);
+		draw_filter(t, (struct cells_rect){body.x, body.y, body.w, 1}, l);
+	} else {
+		tui_list_draw(t, l, body, true);
+	}
+}
+
+static void draw_help(struct tui *t)
+{
+	struct cells_rect r = dialog_rect(t, 130, tui_help_line_cnt() + 2);
+	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
+	t->overlay_rect = r;
+	cells_fill(&t->grid, r, st);
+	cells_box(&t->grid, r, "Keys  (j k scroll, Esc closes, Ctrl+P does what has no key)", st);
+	tui_help_draw(t, (struct cells_rect){r.x + 1, r.y + 1, r.w - 2, r.h - 2});
+	t->cur_x = r.x + 1;
+	t->cur_y = r.y + 1;
+}
+
+void tui_overlays_draw(struct tui *t)
+{
+	for (int i = 0; i < t->overlay_cnt; i++) {
+		if (t->overlays[i] == TUI_O_HELP)
+			draw_help(t);
+		else
+			draw_list_dialog(t, t->overlays[i]);
+	}
+	if (t->overlay_cnt)
+		t->scroll_hint.w = 0;
+}
+
+static void accept(struct tui *t)
+{
+	enum tui_overlay which = uppermost(t);
+	struct tui_list *l = list_of(t, which);
+	const struct tui_row *row = l ? tui_list_row(t, l) : NULL;
+	if (!row)
+		return;
+	uint64_t va = row->va;
+	enum tui_action action = (enum tui_action)row->action;
+	t->overlay_cnt = 0;
+	if (which == TUI_O_PALETTE)
+		tui_act(t, action);
+	else if (row->has_va)
+		tui_go(t, va);
+}
+
+static void edit_filter(struct tui_list *l, uint32_t key)
+{
+	char filter[TUI_FILTER_MAX];
+	size_t len = strlen(l->filter);
+	memcpy(filter, l->filter, len + 1);
+	if (key == TERM_KEY_BACKSPACE) {
+		while (len && ((uint8_t)filter[--len] & 0xc0) == 0x80)
+			;
+	} else if (len + 5 < sizeof(filter)) {
+		len += utf8_put(key, filter + len);
+	}
+	filter[len] = '\0';
+	tui_list_set_filter(l, filter);
+}
+
+void tui_overlay_paste(struct tui *t, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len && uppermost(t) == TUI_O_PALETTE; i++) {
+		if ((uint8_t)text[i] >= 0x20 && (uint8_t)text[i] < 0x7f)
+			edit_filter(&t->palette, (uint8_t)text[i]);
+	}
+}
+
+static void help_key(struct tui *t, enum tui_action a)
+{
+	int page = MAX(t->overlay_rect.h - 3, 1);
+	if (a == TUI_UP || a == TUI_DOWN)
+		t->help_top += a == TUI_UP ? -1 : 1;
+	else if (a == TUI_PAGE_UP || a == TUI_HALF_UP)
+		t->help_top -= page;
+	else if (a == TUI_PAGE_DOWN || a == TUI_HALF_DOWN)
+		t->help_top += page;
+	else if (a == TUI_TOP || a == TUI_LINE_START)
+		t->help_top = 0;
+	else if (a == TUI_BOTTOM || a == TUI_LINE_END)
+		t->help_top = tui_help_line_cnt();
+	else
+		tui_overlay_pop(t);
+	t->help_top = MAX(t->help_top, 0);
+}
+
+void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods)
+{
+	enum tui_overlay which = uppermost(t);
+	struct tui_list *l = list_of(t, which);
+	bool is_typing = which == TUI_O_PALETTE && !(mods & (TERM_CTRL | TERM_ALT)) && (key < TERM_KEY_ESC ||
+		(key == TERM_KEY_BACKSPACE && *l->filter));
+	if (is_typing) {
+		edit_filter(l, key);
+		return;
+	}
+	enum tui_action a = tui_action_for(key, mods, TUI_IN_LIST, false);
+	/* In a list one types in, the next and previous row are a shell's keys. */
+	if (which == TUI_O_PALETTE && mods == TERM_CTRL && (key == 'n' || key == 'p'))
+		a = key == 'n' ? TUI_DOWN : TUI_UP;
+	if (a == TUI_BACK || a == TUI_CANCEL)
+		tui_overlay_pop(t);
+	else if (which == TUI_O_HELP)
+		help_key(t, a);
+	else if (a == TUI_FOLLOW)
+		accept(t);
+	else if (a == TUI_QUIT)
+		tui_overlay_pop(t);
+	else
+		tui_list_act(t, l, a);
+}
+
+void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double)
+{
+	struct tui_list *l = list_of(t, uppermost(t));
+	struct cells_rect r = t->overlay_rect;
+	bool is_inside = ev->x >= r.x && ev->x < r.x + r.w && ev->y >= r.y && ev->y < r.y + r.h;
+	if (ev->mouse == TERM_MOUSE_WHEEL_UP || ev->mouse == TERM_MOUSE_WHEEL_DOWN) {
+		int by = ev->mouse == TERM_MOUSE_WHEEL_UP ? -3 : 3;
+		if (l)
+			tui_list_scroll(t, l, by);
+		else
+			t->help_top = MAX(0, t->help_top + by);
+	} else if (ev->mouse == TERM_MOUSE_PRESS && !is_inside) {
+		tui_overlay_pop(t);
+	} else if (ev->mouse == TERM_MOUSE_PRESS && l && tui_list_click(t, l, ev->x, ev->y) && is_double) {
+		accept(t);
+	}
+}

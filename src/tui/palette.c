@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/tui_int.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+/* Every action by name, found by typing parts of it; each shows its keys. */
+
+/* Whether all letters of `want` occur in `text` in this order, words of it from their beginning first. */
+static bool matches(const char *want, const char *text)
+{
+	const char *at = text;
+	if (strcasestr(text, want))
+		return true;
+	for (; *want; want++) {
+		if (*want == ' ')
+			continue;
+		while (*at && tolower((unsigned char)*at) != tolower((unsigned char)*want))
+			at++;
+		if (!*at++)
+			return false;
+	}
+	return true;
+}
+
+/* 3: begins as typed; 2: has it; 1: has its letters in order; 0: neither. */
+static int rank(const char *want, const struct tui_action_info *info)
+{
+	if (want && strncasecmp(info->text, want, strlen(want)) == 0)
+		return 3;
+	if (!want || strcasestr(info->text, want) || strcasestr(info->name, want))
+		return 2;
+	return matches(want, info->text);
+}
+
+static struct err *palette_fetch(const struct tui_query *q, struct tui_page *ret)
+{
+	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, TUI_ACTION_COUNT);
+	if (!ret->rows)
+		return &err_nomem;
+	for (int want = 3; want > 0; want--) {
+		for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
+			const struct tui_action_info *info = tui_action_info((enum tui_action)a);
+			if (rank(q->page.filter, info) != want)
+				continue;
+			uint64_t at = ret->total++;
+			if (at < q->page.offset || at - q->page.offset >= q->page.limit)
+				continue;
+			struct tui_row *r = &ret->rows[ret->cnt++];
+			const char *group = tui_group_name((enum tui_group)info->group);
+			r->action = (uint8_t)a;
+			r->col[0] = (struct ses_text){info->text, (uint32_t)strlen(info->text)};
+			r->col[1] = (struct ses_text){info->keys, (uint32_t)strlen(info->keys)};
+			r->col[2] = (struct ses_text){group, (uint32_t)strlen(group)};
+		}
+	}
+	return NULL;
+}
+
+const struct tui_list_ops tui_palette_list = {
+	.title = "Every action",
+	.empty = "no action",
+	.columns = {{.title = "action", .role = ROLE_TEXT},
+		    {.title = "keys", .width = 22, .role = ROLE_KEY},
+		    {.title = "group", .width = 12, .role = ROLE_DIM}},
+	.column_cnt = 3,
+	.is_typed_in = true,
+	.fetch = palette_fetch,
+};
+
+void tui_palette_open(struct tui *t)
+{
+	*t->palette.filter = '\0';
+	tui_list_restart(&t->palette);
+	tui_overlay_push(t, TUI_O_PALETTE);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/tui_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Finds the next place of something, in a job: the screen stays alive and Ctrl+C stops it. */
+struct search_job {
+	struct tui_job job;
+	enum ses_search_kind kind;
+	char what[TUI_FILTER_MAX];
+	uint64_t from;
+	bool back, has_wrapped, is_found;
+	uint64_t found;
+	struct err *err;
+	struct arena arena;
+};
+
+struct prefix {
+	const char *text;
+	enum ses_search_kind kind;
+};
+
+static const struct prefix prefixes[] = {
+	{"hex:", SES_SEARCH_BYTES}, {"bytes:", SES_SEARCH_BYTES}, {"text:", SES_SEARCH_TEXT}, {"rx:", SES_SEARCH_REGEX},
+	{"regex:", SES_SEARCH_REGEX}, {"imm:", SES_SEARCH_IMM}, {"insn:", SES_SEARCH_INSN},
+};
+
+int tui_search_kind(const char *text, const char **ret_what)
+{
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+		size_t n = strlen(prefixes[i].text);
+		if (strncmp(text, prefixes[i].text, n) == 0) {
+			*ret_what = text + n + strspn(text + n, " ");
+			return prefixes[i].kind;
+		}
+	}
+	*ret_what = text;
+	return SES_SEARCH_TEXT;
+}
+
+static void run_once(struct search_job *s, uint64_t from)
+{
+	struct ses_hit *hits;
+	uint32_t cnt = 0;
+	uint64_t next;
+	bool more = true;
+	while (more && !cnt && !s->err) {
+		s->err = ses_search(s->job.snap, &s->job.call, s->kind, s->what, from, s->back, 1, &s->arena, &hits, &cnt, &next,
+				    &more);
+		if (!s->err && cnt) {
+			s->is_found = true;
+			s->found = hits[0].addr;
+		}
+		if (!s->err && more && next == from)
+			break;
+		from = next;
+	}
+}
+
+static void run(struct tui_job *j)
+{
+	struct search_job *s = (struct search_job *)j;
+	run_once(s, s->from);
+	if (s->is_found || s->err)
+		return;
+	s->has_wrapped = true;
+	run_once(s, s->back ? UINT64_MAX : 0);
+}
+
+static void done(struct tui *t, struct tui_job *j)
+{
+	struct search_job *s = (struct search_job *)j;
+	if (t->search_job != j)
+		return;
+	t->search_job = NULL;
+	t->is_dirty = true;
+	if (s->err) {
+		tui_say_err(t, s->err);
+		s->err = NULL;
+	} else if (!s->is_found) {
+		tui_say(t, true, "not found: %s", t->search_text);
+	} else {
+		tui_go(t, s->found);
+		tui_say(t, false, "found%s: %s  (F3 next, N before)", s->has_wrapped ? ", past the end" : "", t->search_text);
+	}
+}
+
+static void fini(struct tui_job *j)
+{
+	struct search_job *s = (struct search_job *)j;
+	err_free(s->err);
+	arena_fini(&s->arena);
+}
+
+static void start(struct tui *t, uint64_t from, bool back)
+{
+	const char *what;
+	struct search_job *s = calloc(1, sizeof(*s));
+	if (!s)
+		return;
+	tui_search_cancel(t);
+	s->kind = (enum ses_search_kind)tui_search_kind(t->search_text, &what);
+	snprintf(s->what, sizeof(s->what), "%s", what);
+	s->from = from;
+	s->back = back;
+	s->job.run = run;
+	s->job.done = done;
+	s->job.fini = fini;
+	t->search_job = &s->job;
+	tui_say(t, false, "searching %s  (Ctrl+C stops)", t->search_text);
+	tui_job_start(t, &s->job);
+}
+
+void tui_search_cancel(struct tui *t)
+{
+	if (!t->search_job)
+		return;
+	tui_job_cancel(t->search_job);
+	t->search_job = NULL;
+	tui_say(t, false, "search stopped");
+}
+
+static uint64_t cursor_va(struct tui *t)
+{
+	uint64_t va = t->listing.va;
+	const struct tui_view_ops *v = tui_view_ops(t->main_view);
+	if (v->va)
+		v->va(t, &va);
+	return va;
+}
+
+void tui_search_start(struct tui *t, const char *text, bool is_all)
+{
+	snprintf(t->search_text, sizeof(t->search_text), "%s", text);
+	if (!is_all) {
+		start(t, cursor_va(t) + 1, false);
+		return;
+	}
+	const char *what;
+	t->hits.kind = tui_search_kind(text, &what);
+	snprintf(t->hits.what, sizeof(t->hits.what), "%s", what);
+	tui_list_restart(&t->hits);
+	tui_overlay_push(t, TUI_O_HITS);
+}
+
+void tui_search_again(struct tui *t, bool back)
+{
+	if (!*t->search_text) {
+		tui_say(t, true, "nothing was searched for yet ( / )");
+		return;
+	}
+	uint64_t va = cursor_va(t);
+	start(t, back ? va : va + 1, back);
+}

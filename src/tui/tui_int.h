@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TUI_TUI_INT_H
+#define TUI_TUI_INT_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "session/session.h"
+#include "tui/actions.h"
+#include "tui/term/cells.h"
+#include "tui/term/input.h"
+#include "tui/term/theme.h"
+
+#include <stdatomic.h>
+
+/*
+ * The workbench without a terminal: state, keys in, a grid of cells out. tui.c drives it from a terminal, the unit
+ * tests drive it directly. One thread; long work runs in jobs (job.c) whose end is told through job_fd.
+ */
+struct tui;
+
+/* --- jobs: work that may outlast a frame ------------------------------------------------------------------------ */
+
+struct tui_job {
+	struct tui_job *next;
+	struct ses_snap *snap;      /* held */
+	struct ses_call call;       /* cancel points at is_cancelled */
+	atomic_bool is_cancelled;
+	atomic_bool is_done;
+	int event_fd;
+	unsigned long thread;
+	void (*run)(struct tui_job *j);                  /* in its thread: reads snap, writes to itself only */
+	void (*done)(struct tui *t, struct tui_job *j);  /* in ours; not called when cancelled */
+	void (*fini)(struct tui_job *j);                 /* releases what `run` made; may be null */
+};
+
+/* Starts a job that the caller allocated with malloc and filled (run, done, fini); takes it. With no event loop
+ * (job_fd < 0) it runs to its end at once. */
+void tui_job_start(struct tui *t, struct tui_job *j);
+/* The job's result is not wanted any more. `done` is not called. Null is accepted. */
+void tui_job_cancel(struct tui_job *j);
+/* Finishes what has ended; with `wait` cancels and waits for all. */
+void tui_jobs_reap(struct tui *t, bool wait);
+
+/* --- lists: one page of a long list, with a filter --------------------------------------------------------------- */
+
+#define TUI_COL_MAX 5
+#define TUI_FILTER_MAX 256
+
+struct tui_row {
+	uint64_t va;
+	bool has_va;
+	uint8_t action;                        /* palette: what it starts */
+	char mark;                             /* a sign before the row, 0: none */
+	struct ses_text col[TUI_COL_MAX];
+};
+
+struct tui_column {
+	const char *title;
+	const char *sort;   /* key for ses_page.sort, or null */
+	int16_t width;      /* columns; 0: the rest */
+	uint8_t role;
+	bool is_right;
+};
+
+struct tui_query {
+	struct ses_snap *snap;
+	const struct ses_call *call;
+	struct ses_page page;
+	uint64_t va;        /* xrefs: of what */
+	const char *what;   /* search: the words */
+	int kind;           /* search kind; xrefs: 1 from */
+};
+
+struct tui_page {
+	struct arena arena;
+	struct tui_row *rows;
+	uint32_t cnt;
+	uint64_t total;
+	bool has_more;      /* total is a lower bound */
+	struct err *err;
+};
+
+struct tui_list_ops {
+	const char *title;
+	const char *empty;  /* said when nothing is there */
+	struct tui_column columns[TUI_COL_MAX];
+	int column_cnt;
+	bool is_ordered_by_va;
+	bool is_typed_in;   /* what is typed is its filter */
+	/* Fills ret->rows (in ret->arena), cnt and total. Thread-safe; no state of the tui. */
+	struct err *(*fetch)(const struct tui_query *q, struct tui_page *ret);
+};
+
+struct tui_list {
+	const struct tui_list_ops *ops;
+	char filter[TUI_FILTER_MAX];
+	int sort;                 /* 0: as it comes; n: column n-1; negative: descending */
+	uint64_t va;              /* query parameters */
+	int kind;
+	char what[TUI_FILTER_MAX];
+	uint64_t cur, top;        /* rows of the filtered list */
+	int height;               /* rows shown last time */
+	struct cells_rect body;   /* where rows were drawn */
+	bool has_page;
+	struct tui_page page;
+	uint64_t page_off;
+	uint32_t page_limit;
+	struct ses_snap *page_snap; /* identity only, not held */
+	struct tui_job *job;      /* loading a page */
+	uint64_t job_off;
+	uint32_t job_limit;
+};
+
+void tui_list_init(struct tui_list *l, const struct tui_list_ops *ops);
+void tui_list_fini(struct tui_list *l);
+/* The parameters changed: load anew from the first row. */
+void tui_list_restart(struct tui_list *l);
+void tui_list_set_filter(struct tui_list *l, const char *filter);
+/* Another snapshot: load anew, but stay at the row with the address of the current one. */
+void tui_list_snap_changed(struct tui *t, struct tui_list *l);
+void tui_list_draw(struct tui *t, struct tui_list *l, struct cells_rect r, bool is_focused);
+bool tui_list_act(struct tui *t, struct tui_list *l, enum tui_action a);
+void tui_list_scroll(struct tui *t, struct tui_list *l, int rows);
+/* Selects the row drawn at this place; false when there is none. */
+bool tui_list_click(struct tui *t, struct tui_list *l, int x, int y);
+/* The current row, or null while it is not loaded. */
+const struct tui_row *tui_list_row(struct tui *t, struct tui_list *l);
+
+/* --- views ---------------------------------------------------------------------------------------------------------- */
+
+enum tui_view {
+	TUI_V_LISTING, TUI_V_HEX, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
+	TUI_V_PROBLEMS, TUI_V_COUNT
+};
+
+struct tui_view_ops {
+	const char *name;
+	uint8_t where;                                 /* enum tui_where */
+	const struct tui_list_ops *list;               /* a list view: everything else below may be null */
+	void (*draw)(struct tui *t, struct cells_rect r, bool is_focused);
+	bool (*act)(struct tui *t, enum tui_action a); /* false: not mine */
+	void (*scroll)(struct tui *t, int rows);       /* the wheel */
+	bool (*click)(struct tui *t, int x, int y, bool is_drag); /* false: nothing there to open */
+	void (*go)(struct tui *t, uint64_t va);
+	bool (*va)(struct tui *t, uint64_t *ret);      /* address under the cursor */
+};
+
+extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
+	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops;
+const struct tui_view_ops *tui_view_ops(enum tui_view v);
+
+struct tui_listing {
+	uint64_t va, top_va;      /* cursor and first line: anchors, never rows */
+	uint32_t sub, top_sub;
+	uint32_t off;             /* byte of the cursor line's text */
+	int hscroll;              /* columns of text left out at the left */
+	int bytes_mode;           /* 0 none, 1 eight, 2 all */
+	bool is_placed;
+	bool want_context;        /* the next frame puts the cursor line in the upper third */
+	bool want_centre;
+	struct cells_rect body;
+	int text_x;               /* column where the text of lines begins */
+	struct arena arena;       /* lines of the frame */
+	struct ses_head *lines;
+	uint32_t line_cnt;
+	const struct ses_snap *lines_snap;
+	uint64_t lines_va;
+	uint32_t lines_sub, lines_want;
+};
+
+struct tui_hex_seg {
+	uint64_t first_va;        /* of its first row: a multiple of 16 */
+	uint64_t row, row_cnt;
+};
+
+struct tui_hex {
+	uint64_t va;              /* cursor byte */
+	uint64_t top;             /* row */
+	bool is_placed;
+	struct cells_rect body;
+	const struct ses_snap *segs_snap;
+	struct tui_hex_seg *segs;
+	uint32_t seg_cnt;
+	uint64_t row_cnt;
+	struct arena arena;
+};
+
+/* --- prompt ---------------------------------------------------------------------------------------------------------- */
+
+enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_PROMPT_SEARCH_ALL, TUI_PROMPT_FILTER,
+		       TUI_PROMPT_COUNT };
+
+#define TUI_HISTORY_MAX 16
+
+struct tui_prompt {
+	enum tui_prompt_kind kind;
+	char text[TUI_FILTER_MAX];
+	uint32_t len, pos;        /* bytes */
+	char before[TUI_FILTER_MAX]; /* filter to put back on Esc */
+	char history[TUI_PROMPT_COUNT][TUI_HISTORY_MAX][TUI_FILTER_MAX];
+	int history_cnt[TUI_PROMPT_COUNT];
+	int history_at;
+};
+
+void tui_prompt_open(struct tui *t, enum tui_prompt_kind kind, const char *text);
+void tui_prompt_key(struct tui *t, uint32_t key, uint8_t mods);
+void tui_prompt_paste(struct tui *t, const char *text, size_t len);
+void tui_prompt_draw(struct tui *t, int y);
+
+/* --- overlays --------------------------------------------------------------------------------------------------------- */
+
+enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP };
+#define TUI_OVERLAY_MAX 4
+
+bool tui_overlay_push(struct tui *t, enum tui_overlay which);
+void tui_overlay_pop(struct tui *t);
+void tui_overlays_draw(struct tui *t);
+void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods);
+void tui_overlay_paste(struct tui *t, const char *text, size_t len);
+void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
+
+extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_hits_list;
+void tui_palette_open(struct tui *t);
+void tui_xrefs_open(struct tui *t, bool is_from);
+void tui_help_draw(struct tui *t, struct cells_rect r);
+int tui_help_line_cnt(void);
+
+/* --- places and search -------------------------------------------------------------------------------------------------- */
+
+struct tui_place {
+	uint64_t va, top_va;
+	uint32_t sub, top_sub;
+	uint8_t view;
+};
+
+/* Goes to an address in the listing (or the hex view when that is shown), remembering where we were. */
+void tui_go(struct tui *t, uint64_t va);
+void tui_show_view(struct tui *t, enum tui_view v);
+void tui_back(struct tui *t);
+void tui_forward(struct tui *t);
+
+void tui_search_start(struct tui *t, const char *text, bool is_all);
+void tui_search_again(struct tui *t, bool back);
+void tui_search_cancel(struct tui *t);
+/* Splits "hex:de ad" into kind (enum ses_search_kind) and words. */
+int tui_search_kind(const char *text, const char **ret_what);
+
+/* --- the whole ------------------------------------------------------------------------------------------------------------ */
+
+struct tui {
+	struct ses *ses;
+	struct ses_snap *snap;
+	struct ses_info info;
+	struct ses_segment *sections;
+	uint32_t section_cnt;
+	struct arena info_arena;       /* of info and sections */
+	struct arena frame_arena;      /* what one frame or one key needs */
+	struct ses_progress progress;
+
+	struct cells grid;             /* the frame being painted */
+	int cur_x, cur_y;              /* terminal cursor; x < 0: hidden */
+	struct cells_rect scroll_hint; /* see struct term_writer */
+	bool is_dirty, wants_quit, wants_redraw, wants_suspend;
+	bool is_light;
+	int colour_step;               /* bumped by the COLOURS action */
+
+	enum tui_view main_view;
+	bool focus_functions;
+	bool hide_functions;
+	struct cells_rect main_rect, functions_rect;
+	struct tui_listing listing;
+	struct tui_hex hex;
+	struct tui_list lists[TUI_V_COUNT];
+
+	struct tui_prompt prompt;
+	enum tui_overlay overlays[TUI_OVERLAY_MAX];
+	int overlay_cnt;
+	struct tui_list palette, xrefs, hits;
+	struct cells_rect overlay_rect;
+	int help_top;
+	char xrefs_title[128];
+
+	VEC(struct tui_place) past;
+	VEC(struct tui_place) future;
+
+	bool is_leader;                /* "," was typed */
+	bool is_dragging_bar;
+	char message[256];
+	bool is_message_bad;
+	char search_text[TUI_FILTER_MAX];
+	struct tui_job *search_job;
+
+	struct tui_job *jobs;
+	int job_fd;                    /* eventfd for jobs that ended, -1: run jobs at once */
+	uint64_t click_ns;             /* double clicks */
+	int click_x, click_y;
+};
+
+/* Takes nothing: `s` is borrowed. False when memory ran out. `w` x `h` is the first size. */
+bool tui_init(struct tui *t, struct ses *s, int w, int h);
+void tui_fini(struct tui *t);
+bool tui_resize(struct tui *t, int w, int h);
+void tui_event(struct tui *t, const struct term_ev *ev);
+/* The session's event descriptor or job_fd told of something new. */
+void tui_news(struct tui *t);
+void tui_act(struct tui *t, enum tui_action a);
+/* Paints t->grid. */
+void tui_draw(struct tui *t);
+void tui_say(struct tui *t, bool is_bad, const char *fmt, ...) _printf_(3, 4);
+void tui_say_err(struct tui *t, struct err *e); /* takes e */
+
+struct ses_call tui_call(const struct tui *t, unsigned ms);
+enum tui_view tui_focus(const struct tui *t);
+/* A scroll bar in column x of the rectangle: `pos` of `total` with `page` shown; total 0: not known. */
+void tui_draw_bar(struct tui *t, struct cells_rect r, uint64_t pos, uint64_t page, uint64_t total);
+static inline struct cells_style tui_style(enum term_role fg, enum term_role bg)
+{
+	return (struct cells_style){.fg = (uint8_t)fg, .bg = (uint8_t)bg};
+}
+struct cells_pen tui_pen(struct tui *t, struct cells_rect r, int row, enum term_role fg, enum term_role bg);
+/* "1,234,567"; `out` has room for 32. */
+const char *tui_number(uint64_t v, char *out);
+
+#endif

@@ -1,0 +1,710 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/tui_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/*
+ * The frame around the views: header, panes, status, footer; keys and mouse to actions; snapshots as they come. A view
+ * never learns of another view, of the terminal, or of a colour.
+ */
+#define FUNCTIONS_MIN_W 84 /* narrower screens show one pane at a time */
+#define HEX_W 79
+#define DOUBLE_CLICK_NS 400000000u
+#define WHEEL_LINES 3
+
+static const struct tui_view_ops *const views[TUI_V_COUNT] = {
+	[TUI_V_LISTING] = &tui_listing_ops, [TUI_V_HEX] = &tui_hex_ops,	      [TUI_V_FUNCTIONS] = &tui_functions_ops,
+	[TUI_V_STRINGS] = &tui_strings_ops, [TUI_V_IMPORTS] = &tui_imports_ops, [TUI_V_EXPORTS] = &tui_exports_ops,
+	[TUI_V_SYMBOLS] = &tui_symbols_ops, [TUI_V_MAP] = &tui_map_ops,	      [TUI_V_PROBLEMS] = &tui_problems_ops,
+};
+
+const struct tui_view_ops *tui_view_ops(enum tui_view v)
+{
+	return views[v];
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+struct ses_call tui_call(const struct tui *t, unsigned ms)
+{
+	struct ses_call call = {.caps = SES_CAP_READ};
+	/* Without a loop there is nobody to finish the work later. */
+	if (ms && t->job_fd >= 0)
+		call.deadline_ns = now_ns() + ms * 1000000ull;
+	return call;
+}
+
+enum tui_view tui_focus(const struct tui *t)
+{
+	return t->focus_functions ? TUI_V_FUNCTIONS : t->main_view;
+}
+
+void tui_say(struct tui *t, bool is_bad, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(t->message, sizeof(t->message), fmt, ap);
+	va_end(ap);
+	t->is_message_bad = is_bad;
+	t->is_dirty = true;
+}
+
+void tui_say_err(struct tui *t, struct err *e)
+{
+	tui_say(t, true, "%s", e->text ? e->text : err_kind_name(e->kind));
+	err_free(e);
+}
+
+const char *tui_number(uint64_t v, char *out)
+{
+	char plain[24];
+	int n = snprintf(plain, sizeof(plain), "%llu", (unsigned long long)v);
+	char *to = out;
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = plain[i];
+	}
+	*to = '\0';
+	return out;
+}
+
+struct cells_pen tui_pen(struct tui *t, struct cells_rect r, int row, enum term_role fg, enum term_role bg)
+{
+	return (struct cells_pen){.g = &t->grid, .x = r.x, .y = r.y + row, .end = r.x + r.w, .st = tui_style(fg, bg),
+				  .escape_fg = ROLE_ESCAPE};
+}
+
+void tui_draw_bar(struct tui *t, struct cells_rect r, uint64_t pos, uint64_t page, uint64_t total)
+{
+	struct cells_style st = tui_style(ROLE_BORDER, ROLE_BG);
+	for (int y = 0; y < r.h; y++)
+		cells_put(&t->grid, r.x, r.y + y, total && total <= page ? ' ' : cells_glyph(&t->grid, total ? GLYPH_BAR : GLYPH_DOT), st);
+	if (total <= page || r.h < 2)
+		return;
+	int len = (int)MAX((uint64_t)r.h * page / total, 1);
+	uint64_t last = total - page;
+	int at = (int)((double)MIN(pos, last) / (double)last * (r.h - len) + 0.5);
+	for (int y = at; y < at + len && y < r.h; y++)
+		cells_put(&t->grid, r.x, r.y + y, cells_glyph(&t->grid, GLYPH_THUMB), st);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+static void load_info(struct tui *t)
+{
+	arena_reset(&t->info_arena);
+	t->section_cnt = 0;
+	struct err *e = ses_info(t->snap, &t->info_arena, &t->info);
+	if (!e)
+		e = ses_sections(t->snap, &t->info_arena, &t->sections, &t->section_cnt);
+	if (e)
+		tui_say_err(t, e);
+}
+
+bool tui_init(struct tui *t, struct ses *s, int w, int h)
+{
+	memset(t, 0, sizeof(*t));
+	t->ses = s;
+	t->job_fd = -1;
+	t->cur_x = -1;
+	if (!cells_resize(&t->grid, MAX(w, 1), MAX(h, 1)))
+		return false;
+	t->snap = ses_snap_get(s);
+	ses_get_progress(s, &t->progress);
+	load_info(t);
+	for (int v = 0; v < TUI_V_COUNT; v++) {
+		if (views[v]->list)
+			tui_list_init(&t->lists[v], views[v]->list);
+	}
+	tui_list_init(&t->palette, &tui_palette_list);
+	tui_list_init(&t->xrefs, &tui_xrefs_list);
+	tui_list_init(&t->hits, &tui_hits_list);
+	t->is_dirty = true;
+	return true;
+}
+
+void tui_fini(struct tui *t)
+{
+	tui_jobs_reap(t, true);
+	for (int v = 0; v < TUI_V_COUNT; v++) {
+		if (views[v]->list)
+			tui_list_fini(&t->lists[v]);
+	}
+	tui_list_fini(&t->palette);
+	tui_list_fini(&t->xrefs);
+	tui_list_fini(&t->hits);
+	VEC_FREE(&t->past);
+	VEC_FREE(&t->future);
+	arena_fini(&t->listing.arena);
+	arena_fini(&t->hex.arena);
+	arena_fini(&t->info_arena);
+	arena_fini(&t->frame_arena);
+	cells_fini(&t->grid);
+	if (t->snap)
+		ses_snap_put(t->snap);
+}
+
+bool tui_resize(struct tui *t, int w, int h)
+{
+	t->is_dirty = true;
+	return cells_resize(&t->grid, MAX(w, 1), MAX(h, 1));
+}
+
+void tui_news(struct tui *t)
+{
+	tui_jobs_reap(t, false);
+	ses_get_progress(t->ses, &t->progress);
+	t->is_dirty = true;
+	struct ses_snap *next = ses_snap_get(t->ses);
+	if (next == t->snap) {
+		ses_snap_put(next);
+		return;
+	}
+	struct ses_snap *old = t->snap;
+	t->snap = next;
+	load_info(t);
+	/* Identities of the old one must not outlive it: a later snapshot may get its address. */
+	t->listing.lines_snap = NULL;
+	t->listing.line_cnt = 0;
+	t->hex.segs_snap = NULL;
+	for (int v = 0; v < TUI_V_COUNT; v++) {
+		if (views[v]->list)
+			tui_list_snap_changed(t, &t->lists[v]);
+	}
+	tui_list_snap_changed(t, &t->xrefs);
+	tui_list_snap_changed(t, &t->hits);
+	ses_snap_put(old);
+}
+
+/* --- drawing -------------------------------------------------------------------------------------------------------- */
+
+static const char *state_name(enum ses_state s)
+{
+	switch (s) {
+	case SES_IDENTIFYING:
+		return "identifying";
+	case SES_ANALYSING:
+		return "analysing";
+	case SES_READY:
+		return "ready";
+	case SES_FAILED:
+		return "! failed";
+	}
+	return "";
+}
+
+static void human_size(uint64_t v, char *out, size_t len)
+{
+	static const char units[] = "BKMGTP";
+	double d = (double)v;
+	int unit = 0;
+	while (d >= 1024 && unit < 5) {
+		d /= 1024;
+		unit++;
+	}
+	if (unit)
+		snprintf(out, len, "%.1f %cB", d, units[unit]);
+	else
+		snprintf(out, len, "%llu bytes", (unsigned long long)v);
+}
+
+static void draw_state(struct tui *t, struct cells_pen *p)
+{
+	char number[32];
+	const struct ses_progress *g = &t->progress;
+	p->st.fg = g->state == SES_READY ? ROLE_BAR_DIM : ROLE_BAR_WARN;
+	cells_str(p, state_name(g->state));
+	if (g->state == SES_FAILED) {
+		const char *why = ses_error_text(t->ses);
+		cells_printf(p, ": %s", why ? why : "");
+	} else if (g->state == SES_ANALYSING) {
+		cells_printf(p, ": %s", g->stage ? g->stage : "");
+	}
+	if (g->state != SES_READY && g->state != SES_FAILED && g->total)
+		cells_printf(p, " %u %%", (unsigned)((double)MIN(g->done, g->total) * 100.0 / (double)g->total));
+	if (g->state == SES_ANALYSING && g->func_cnt)
+		cells_printf(p, ", %s functions", tui_number(g->func_cnt, number));
+	if (ses_target_changed(t->ses)) {
+		p->st.fg = ROLE_BAR_WARN;
+		cells_str(p, "  ! the file has changed on disk");
+	}
+}
+
+static void draw_header(struct tui *t)
+{
+	char size[32];
+	char number[32];
+	struct cells_rect r = {0, 0, t->grid.w, 1};
+	struct cells_pen p = tui_pen(t, r, 0, ROLE_BAR_KEY, ROLE_BG_BAR);
+	cells_fill(&t->grid, r, p.st);
+	human_size(t->info.size, size, sizeof(size));
+	const char *path = ses_path(t->ses);
+	const char *slash = strrchr(path, '/');
+	p.st.attr = CELLS_BOLD;
+	cells_str(&p, " ");
+	cells_str(&p, slash && slash[1] ? slash + 1 : path);
+	p.st.attr = 0;
+	p.st.fg = ROLE_BAR;
+	cells_str(&p, "  ");
+	cells_text(&p, t->info.format.s, t->info.format.len);
+	cells_str(&p, " ");
+	cells_text(&p, t->info.arch.s, t->info.arch.len);
+	if (t->info.type.len) {
+		cells_str(&p, " ");
+		cells_text(&p, t->info.type.s, t->info.type.len);
+	}
+	cells_printf(&p, "  %s", size);
+	if (t->info.is_stripped)
+		cells_str(&p, "  stripped");
+	cells_str(&p, "  ");
+	draw_state(t, &p);
+	if (t->info.problems) {
+		p.st.fg = ROLE_BAR_WARN;
+		cells_printf(&p, "  ! %s problem%s (P)", tui_number(t->info.problems, number), t->info.problems == 1 ? "" : "s");
+	}
+}
+
+static const struct ses_segment *section_at(const struct tui *t, uint64_t va)
+{
+	for (uint32_t i = 0; i < t->section_cnt; i++) {
+		if (va >= t->sections[i].addr && va - t->sections[i].addr < t->sections[i].size)
+			return &t->sections[i];
+	}
+	return NULL;
+}
+
+static bool focus_va(struct tui *t, uint64_t *ret)
+{
+	enum tui_view v = tui_focus(t);
+	if (!views[v]->list)
+		return views[v]->va(t, ret);
+	const struct tui_row *row = tui_list_row(t, &t->lists[v]);
+	if (!row || !row->has_va)
+		return false;
+	*ret = row->va;
+	return true;
+}
+
+static void draw_where(struct tui *t, struct cells_pen *p)
+{
+	char number[2][32];
+	uint64_t va;
+	uint64_t off;
+	uint64_t row;
+	if (!focus_va(t, &va))
+		return;
+	struct ses_text where = ses_where(t->snap, va, &t->frame_arena);
+	const struct ses_segment *s = section_at(t, va);
+	p->st.fg = ROLE_BAR_NAME;
+	cells_printf(p, "  %llx ", (unsigned long long)va);
+	p->st.fg = ROLE_BAR;
+	cells_text(p, where.s, MIN(where.len, 60));
+	if (s) {
+		p->st.fg = ROLE_BAR_DIM;
+		cells_str(p, "  ");
+		cells_text(p, s->name.s, s->name.len);
+	}
+	if (ses_va_to_file(t->snap, va, &off))
+		cells_printf(p, "  file +%llx", (unsigned long long)off);
+	if (tui_focus(t) == TUI_V_LISTING && ses_row_of(t->snap, va, &row))
+		cells_printf(p, "  row %s of %s", tui_number(row + 1, number[0]), tui_number(ses_row_cnt(t->snap), number[1]));
+}
+
+static void draw_status(struct tui *t, int y)
+{
+	struct cells_rect r = {0, y, t->grid.w, 1};
+	struct cells_pen p = tui_pen(t, r, 0, ROLE_BAR_KEY, ROLE_BG_BAR);
+	cells_fill(&t->grid, r, p.st);
+	p.st.attr = CELLS_BOLD;
+	cells_printf(&p, " %s", views[tui_focus(t)]->name);
+	p.st.attr = 0;
+	if (*t->message) {
+		p.st.fg = t->is_message_bad ? ROLE_BAR_WARN : ROLE_BAR;
+		cells_printf(&p, t->is_message_bad ? "  ! %s" : "  %s", t->message);
+		return;
+	}
+	draw_where(t, &p);
+}
+
+static void draw_hint(struct cells_pen *p, enum tui_action a, const char *text)
+{
+	const char *key;
+	size_t len = tui_action_first_key(a, &key);
+	if (p->x + (int)len + (int)strlen(text) + 3 > p->end)
+		return;
+	p->st.fg = ROLE_KEY;
+	p->st.attr = CELLS_BOLD;
+	cells_str(p, " ");
+	cells_text(p, key, len);
+	p->st.fg = ROLE_DIM;
+	p->st.attr = 0;
+	cells_printf(p, " %s ", text);
+}
+
+static void draw_footer(struct tui *t, int y)
+{
+	struct cells_rect r = {0, y, t->grid.w, 1};
+	struct cells_pen p = tui_pen(t, r, 0, ROLE_DIM, ROLE_BG);
+	uint8_t where = views[tui_focus(t)]->where;
+	cells_fill(&t->grid, r, p.st);
+	if (t->is_leader) {
+		cells_str(&p, " , then:  f functions  s strings  i imports  e exports  n symbols  (Esc no)");
+		return;
+	}
+	draw_hint(&p, TUI_FOLLOW, where == TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
+	draw_hint(&p, TUI_XREFS_TO, "who refers");
+	draw_hint(&p, TUI_GOTO, "go to");
+	draw_hint(&p, where == TUI_IN_LIST ? TUI_FILTER : TUI_SEARCH, where == TUI_IN_LIST ? "filter" : "search");
+	draw_hint(&p, TUI_BACK, "back");
+	draw_hint(&p, TUI_PALETTE, "everything");
+	draw_hint(&p, TUI_HELP, "keys");
+}
+
+/* The functions pane marks the function the listing is in. */
+static void draw_panes(struct tui *t)
+{
+	int h = MAX(t->grid.h - 3, 1);
+	bool is_narrow = t->grid.w < FUNCTIONS_MIN_W;
+	bool show = !t->hide_functions && t->main_view != TUI_V_FUNCTIONS && (!is_narrow || t->focus_functions);
+	int w = !show ? 0 : is_narrow ? t->grid.w : MIN(MAX(t->grid.w / 4, 28), 48);
+	/* Sixteen bytes with their text need a width of their own. */
+	if (w && !is_narrow && t->main_view == TUI_V_HEX)
+		w = MAX(MIN(w, t->grid.w - 1 - HEX_W), 20);
+	t->functions_rect = (struct cells_rect){0, 1, w, h};
+	int x = w ? w + 1 : 0;
+	t->main_rect = (struct cells_rect){x, 1, MAX(t->grid.w - x, 0), h};
+	if (is_narrow && show)
+		t->main_rect.w = 0;
+	if (t->main_rect.w) {
+		if (views[t->main_view]->list)
+			tui_list_draw(t, &t->lists[t->main_view], t->main_rect, !t->focus_functions);
+		else
+			views[t->main_view]->draw(t, t->main_rect, !t->focus_functions);
+	}
+	if (!w)
+		return;
+	tui_list_draw(t, &t->lists[TUI_V_FUNCTIONS], t->functions_rect, t->focus_functions);
+	for (int y = 1; y < 1 + h && w < t->grid.w; y++)
+		cells_put(&t->grid, w, y, cells_glyph(&t->grid, GLYPH_V), tui_style(ROLE_BORDER, ROLE_BG));
+}
+
+void tui_draw(struct tui *t)
+{
+	arena_reset(&t->frame_arena);
+	t->cur_x = t->cur_y = -1;
+	t->scroll_hint.w = 0;
+	cells_fill(&t->grid, (struct cells_rect){0, 0, t->grid.w, t->grid.h}, tui_style(ROLE_TEXT, ROLE_BG));
+	if (t->hide_functions || (t->main_view == TUI_V_FUNCTIONS))
+		t->focus_functions = false;
+	draw_panes(t);
+	draw_header(t);
+	if (t->grid.h > 3) {
+		draw_status(t, t->grid.h - 2);
+		draw_footer(t, t->grid.h - 1);
+	}
+	tui_overlays_draw(t);
+	if (t->prompt.kind)
+		tui_prompt_draw(t, t->grid.h - 1);
+	t->is_dirty = false;
+}
+
+/* --- actions ---------------------------------------------------------------------------------------------------------- */
+
+static void cancel(struct tui *t)
+{
+	enum tui_view v = tui_focus(t);
+	if (t->search_job)
+		tui_search_cancel(t);
+	else if (t->overlay_cnt)
+		tui_overlay_pop(t);
+	else if (views[v]->list && *t->lists[v].filter)
+		tui_list_set_filter(&t->lists[v], "");
+	else
+		tui_say(t, false, "nothing is running (q leaves)");
+}
+
+static void open_row(struct tui *t)
+{
+	const struct tui_row *row = tui_list_row(t, &t->lists[tui_focus(t)]);
+	if (row && row->has_va)
+		tui_go(t, row->va);
+	else if (row)
+		tui_say(t, false, "this row has no address");
+}
+
+static void go_entry(struct tui *t)
+{
+	tui_go(t, t->info.main_va);
+}
+
+static void focus_next(struct tui *t)
+{
+	if (t->hide_functions || t->main_view == TUI_V_FUNCTIONS)
+		tui_say(t, false, "there is one pane (Ctrl+B shows the functions)");
+	else
+		t->focus_functions = !t->focus_functions;
+}
+
+static void show_functions(struct tui *t)
+{
+	t->hide_functions = false;
+	t->focus_functions = t->main_view != TUI_V_FUNCTIONS;
+}
+
+static void prompt(struct tui *t, enum tui_prompt_kind kind)
+{
+	tui_prompt_open(t, kind, kind == TUI_PROMPT_FILTER ? t->lists[tui_focus(t)].filter : "");
+}
+
+static bool act_view(struct tui *t, enum tui_action a)
+{
+	switch ((int)a) {
+	case TUI_FOCUS_NEXT:
+	case TUI_FOCUS_PREV:
+		focus_next(t);
+		return true;
+	case TUI_VIEW_LISTING:
+		tui_show_view(t, TUI_V_LISTING);
+		return true;
+	case TUI_VIEW_HEX:
+		tui_show_view(t, t->main_view == TUI_V_HEX ? TUI_V_LISTING : TUI_V_HEX);
+		return true;
+	case TUI_VIEW_FUNCTIONS:
+		show_functions(t);
+		return true;
+	case TUI_VIEW_STRINGS:
+		tui_show_view(t, TUI_V_STRINGS);
+		return true;
+	case TUI_VIEW_IMPORTS:
+		tui_show_view(t, TUI_V_IMPORTS);
+		return true;
+	case TUI_VIEW_EXPORTS:
+		tui_show_view(t, TUI_V_EXPORTS);
+		return true;
+	case TUI_VIEW_SYMBOLS:
+		tui_show_view(t, TUI_V_SYMBOLS);
+		return true;
+	case TUI_VIEW_MAP:
+		tui_show_view(t, TUI_V_MAP);
+		return true;
+	case TUI_VIEW_PROBLEMS:
+		tui_show_view(t, TUI_V_PROBLEMS);
+		return true;
+	case TUI_TOGGLE_FUNCTIONS:
+		t->hide_functions = !t->hide_functions;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool act_find(struct tui *t, enum tui_action a)
+{
+	switch ((int)a) {
+	case TUI_GOTO:
+		prompt(t, TUI_PROMPT_GOTO);
+		return true;
+	case TUI_SEARCH:
+		prompt(t, TUI_PROMPT_SEARCH);
+		return true;
+	case TUI_SEARCH_ALL:
+		prompt(t, TUI_PROMPT_SEARCH_ALL);
+		return true;
+	case TUI_FILTER:
+		if (!views[tui_focus(t)]->list)
+			show_functions(t);
+		prompt(t, TUI_PROMPT_FILTER);
+		return true;
+	case TUI_SEARCH_NEXT:
+	case TUI_SEARCH_PREV:
+		tui_search_again(t, a == TUI_SEARCH_PREV);
+		return true;
+	case TUI_XREFS_TO:
+	case TUI_XREFS_FROM:
+		tui_xrefs_open(t, a == TUI_XREFS_FROM);
+		return true;
+	case TUI_CANCEL:
+		cancel(t);
+		return true;
+	case TUI_GO_ENTRY:
+		go_entry(t);
+		return true;
+	case TUI_BACK:
+		tui_back(t);
+		return true;
+	case TUI_FORWARD:
+		tui_forward(t);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void act_scry(struct tui *t, enum tui_action a)
+{
+	switch ((int)a) {
+	case TUI_PALETTE:
+		tui_palette_open(t);
+		break;
+	case TUI_HELP:
+		t->help_top = 0;
+		tui_overlay_push(t, TUI_O_HELP);
+		break;
+	case TUI_REDRAW:
+		t->wants_redraw = true;
+		break;
+	case TUI_THEME:
+		t->is_light = !t->is_light;
+		t->wants_redraw = true;
+		break;
+	case TUI_COLOURS:
+		t->colour_step++;
+		break;
+	case TUI_SUSPEND:
+		t->wants_suspend = true;
+		break;
+	case TUI_QUIT:
+		t->wants_quit = true;
+		break;
+	default:
+		tui_say(t, false, "%s: not in this view", tui_action_info(a)->text);
+		break;
+	}
+}
+
+void tui_act(struct tui *t, enum tui_action a)
+{
+	enum tui_view v = tui_focus(t);
+	if (a == TUI_NONE)
+		return;
+	if (views[v]->list ? tui_list_act(t, &t->lists[v], a) : views[v]->act(t, a))
+		return;
+	if (a == TUI_FOLLOW && views[v]->list) {
+		open_row(t);
+		return;
+	}
+	if (!act_view(t, a) && !act_find(t, a))
+		act_scry(t, a);
+}
+
+static void on_key(struct tui *t, uint32_t key, uint8_t mods)
+{
+	/* A running search keeps its line until it ends. */
+	if (!t->search_job)
+		*t->message = '\0';
+	if (t->prompt.kind) {
+		tui_prompt_key(t, key, mods);
+		return;
+	}
+	if (t->overlay_cnt) {
+		tui_overlay_key(t, key, mods);
+		return;
+	}
+	if (key == ',' && !mods && !t->is_leader) {
+		t->is_leader = true;
+		return;
+	}
+	bool is_leader = t->is_leader;
+	t->is_leader = false;
+	if (is_leader && key == TERM_KEY_ESC)
+		return;
+	enum tui_action a = tui_action_for(key, mods, views[tui_focus(t)]->where, is_leader);
+	if (a == TUI_BACK && t->search_job)
+		a = TUI_CANCEL;
+	tui_act(t, a);
+}
+
+/* --- mouse ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_in(struct cells_rect r, int x, int y)
+{
+	return x >= r.x && x < r.x + r.w && y >= r.y && y < r.y + r.h;
+}
+
+static void on_wheel(struct tui *t, const struct term_ev *ev)
+{
+	int by = ev->mouse == TERM_MOUSE_WHEEL_UP ? -WHEEL_LINES : WHEEL_LINES;
+	if (is_in(t->functions_rect, ev->x, ev->y))
+		tui_list_scroll(t, &t->lists[TUI_V_FUNCTIONS], by);
+	else if (!is_in(t->main_rect, ev->x, ev->y))
+		return;
+	else if (views[t->main_view]->list)
+		tui_list_scroll(t, &t->lists[t->main_view], by);
+	else
+		views[t->main_view]->scroll(t, by);
+}
+
+static void on_press(struct tui *t, const struct term_ev *ev, bool is_double)
+{
+	bool in_functions = is_in(t->functions_rect, ev->x, ev->y);
+	if (!in_functions && !is_in(t->main_rect, ev->x, ev->y))
+		return;
+	t->focus_functions = in_functions;
+	enum tui_view v = tui_focus(t);
+	bool can_open;
+	if (views[v]->list) {
+		can_open = tui_list_click(t, &t->lists[v], ev->x, ev->y);
+	} else {
+		t->is_dragging_bar = ev->x >= t->main_rect.x + t->main_rect.w - 1;
+		can_open = views[v]->click(t, ev->x, ev->y, false);
+	}
+	if (is_double && can_open)
+		tui_act(t, TUI_FOLLOW);
+}
+
+static void on_mouse(struct tui *t, const struct term_ev *ev)
+{
+	bool is_press = ev->mouse == TERM_MOUSE_PRESS && ev->button == 0;
+	uint64_t now = is_press ? now_ns() : 0;
+	bool is_double = is_press && ev->x == t->click_x && ev->y == t->click_y && now - t->click_ns < DOUBLE_CLICK_NS;
+	if (is_press) {
+		t->click_x = ev->x;
+		t->click_y = ev->y;
+		t->click_ns = is_double ? 0 : now;
+	}
+	if (t->prompt.kind)
+		return;
+	if (t->overlay_cnt)
+		tui_overlay_mouse(t, ev, is_double);
+	else if (ev->mouse == TERM_MOUSE_WHEEL_UP || ev->mouse == TERM_MOUSE_WHEEL_DOWN)
+		on_wheel(t, ev);
+	else if (is_press)
+		on_press(t, ev, is_double);
+	else if (ev->mouse == TERM_MOUSE_DRAG && t->is_dragging_bar && !views[t->main_view]->list)
+		views[t->main_view]->click(t, t->main_rect.x + t->main_rect.w - 1, ev->y, true);
+	if (ev->mouse == TERM_MOUSE_RELEASE)
+		t->is_dragging_bar = false;
+}
+
+void tui_event(struct tui *t, const struct term_ev *ev)
+{
+	arena_reset(&t->frame_arena);
+	t->is_dirty = true;
+	switch (ev->type) {
+	case TERM_EV_KEY:
+		on_key(t, ev->key, ev->mods);
+		break;
+	case TERM_EV_MOUSE:
+		on_mouse(t, ev);
+		break;
+	case TERM_EV_PASTE:
+		if (t->prompt.kind)
+			tui_prompt_paste(t, ev->text, ev->text_len);
+		else if (t->overlay_cnt)
+			tui_overlay_paste(t, ev->text, ev->text_len);
+		break;
+	case TERM_EV_PASTE_END:
+	case TERM_EV_REPLY:
+		break;
+	}
+}

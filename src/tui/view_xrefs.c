@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/tui_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The references dialog, and the dialog of search matches, which looks the same. */
+static struct err *xrefs_fetch(const struct tui_query *q, struct tui_page *ret)
+{
+	struct ses_xref *x;
+	uint32_t cnt;
+	bool is_from = q->kind;
+	struct err *e = ses_xrefs(q->snap, q->call, q->va, is_from, is_from, &q->page, &ret->arena, &x, &cnt, &ret->total);
+	if (e)
+		return e;
+	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, cnt + 1);
+	if (!ret->rows)
+		return &err_nomem;
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct tui_row *r = &ret->rows[i];
+		r->va = is_from ? x[i].to : x[i].from;
+		r->has_va = true;
+		char *addr = arena_printf(&ret->arena, "%llx", (unsigned long long)r->va);
+		if (!addr)
+			return &err_nomem;
+		r->col[0] = (struct ses_text){x[i].kind, (uint32_t)strlen(x[i].kind)};
+		r->col[1] = (struct ses_text){addr, (uint32_t)strlen(addr)};
+		r->col[2] = x[i].func;
+		r->col[3] = x[i].text;
+	}
+	ret->cnt = cnt;
+	return NULL;
+}
+
+const struct tui_list_ops tui_xrefs_list = {
+	.title = "References",
+	.empty = "no references",
+	.columns = {{.title = "kind", .width = 6, .role = ROLE_KEY},
+		    {.title = "address", .width = 12, .role = ROLE_ADDR, .is_right = true},
+		    {.title = "function", .width = 28, .role = ROLE_NAME},
+		    {.title = "text", .role = ROLE_TEXT}},
+	.column_cnt = 4,
+	.fetch = xrefs_fetch,
+};
+
+/* A search has no random access: a page is what one walk from the start finds up to its end. */
+static struct err *hits_fetch(const struct tui_query *q, struct tui_page *ret)
+{
+	struct ses_hit *h;
+	uint32_t cnt;
+	uint64_t next;
+	uint64_t end = q->page.offset + q->page.limit;
+	uint32_t limit = (uint32_t)MIN(end, 100000);
+	struct err *e = ses_search(q->snap, q->call, (enum ses_search_kind)q->kind, q->what, 0, false, limit, &ret->arena, &h, &cnt,
+				   &next, &ret->has_more);
+	if (e)
+		return e;
+	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, (size_t)cnt + 1);
+	if (!ret->rows)
+		return &err_nomem;
+	ret->total = cnt;
+	for (uint32_t i = (uint32_t)MIN(q->page.offset, cnt); i < cnt; i++) {
+		struct tui_row *r = &ret->rows[ret->cnt++];
+		char *addr = arena_printf(&ret->arena, "%llx", (unsigned long long)h[i].addr);
+		if (!addr)
+			return &err_nomem;
+		r->va = h[i].addr;
+		r->has_va = true;
+		r->col[0] = (struct ses_text){addr, (uint32_t)strlen(addr)};
+		r->col[1] = h[i].func;
+		r->col[2] = h[i].text;
+	}
+	return NULL;
+}
+
+const struct tui_list_ops tui_hits_list = {
+	.title = "Matches",
+	.empty = "not found",
+	.columns = {{.title = "address", .width = 12, .role = ROLE_ADDR, .is_right = true},
+		    {.title = "function", .width = 28, .role = ROLE_NAME},
+		    {.title = "text", .role = ROLE_TEXT}},
+	.column_cnt = 3,
+	.is_ordered_by_va = true,
+	.fetch = hits_fetch,
+};
+
+void tui_xrefs_open(struct tui *t, bool is_from)
+{
+	uint64_t va = t->listing.va;
+	enum tui_view v = tui_focus(t);
+	const struct tui_row *row = tui_view_ops(v)->list ? tui_list_row(t, &t->lists[v]) : NULL;
+	struct ses_func f;
+	if (row && !row->has_va) {
+		tui_say(t, true, "this row has no address");
+		return;
+	}
+	if (row)
+		va = row->va;
+	else if (tui_view_ops(v)->va)
+		tui_view_ops(v)->va(t, &va);
+	if (is_from && ses_func_at(t->snap, va, &t->frame_arena, &f))
+		va = f.addr;
+	struct ses_text name = ses_name_at(t->snap, va, &t->frame_arena);
+	if (!name.len)
+		name = ses_where(t->snap, va, &t->frame_arena);
+	snprintf(t->xrefs_title, sizeof(t->xrefs_title), "References %s %.*s (%llx)", is_from ? "from" : "to",
+		 (int)MIN(name.len, 60), name.s, (unsigned long long)va);
+	t->xrefs.va = va;
+	t->xrefs.kind = is_from;
+	*t->xrefs.filter = '\0';
+	tui_list_restart(&t->xrefs);
+	tui_overlay_push(t, TUI_O_XREFS);
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_session.h"
+
+#include "base/glob.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STRING_CNT 40u
+#define STRING_LEN 16u
+
+struct fake_config fake_config;
+
+struct ses_snap {
+	int refs;
+	bool is_preview;
+};
+
+struct ses {
+	struct ses_snap *snap;
+};
+
+static struct ses_text text(const char *s)
+{
+	return (struct ses_text){s, (uint32_t)strlen(s)};
+}
+
+static struct ses_text copy(struct arena *a, const char *s)
+{
+	return text(arena_strndup(a, s, strlen(s)));
+}
+
+struct ses *fake_open(uint32_t func_cnt)
+{
+	struct ses *s = calloc(1, sizeof(*s));
+	fake_config = (struct fake_config){.func_cnt = func_cnt};
+	s->snap = calloc(1, sizeof(*s->snap));
+	s->snap->refs = 1;
+	return s;
+}
+
+void fake_publish(struct ses *s)
+{
+	ses_snap_put(s->snap);
+	s->snap = calloc(1, sizeof(*s->snap));
+	s->snap->refs = 1;
+	s->snap->is_preview = fake_config.is_preview;
+}
+
+void ses_close(struct ses *s)
+{
+	ses_snap_put(s->snap);
+	free(s);
+}
+
+struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses **ret)
+{
+	*ret = fake_open(100);
+	return NULL;
+}
+
+int ses_event_fd(const struct ses *s)
+{
+	return -1;
+}
+
+void ses_get_progress(const struct ses *s, struct ses_progress *ret)
+{
+	*ret = (struct ses_progress){.state = s->snap->is_preview ? SES_IDENTIFYING : SES_READY, .done = 1, .total = 4};
+}
+
+const char *ses_error_text(const struct ses *s)
+{
+	return "";
+}
+
+const char *ses_path(const struct ses *s)
+{
+	return "/bin/fake\x1b[31m";
+}
+
+bool ses_target_changed(const struct ses *s)
+{
+	return false;
+}
+
+struct ses_snap *ses_snap_get(struct ses *s)
+{
+	s->snap->refs++;
+	return s->snap;
+}
+
+void ses_snap_put(struct ses_snap *sn)
+{
+	if (sn && --sn->refs == 0)
+		free(sn);
+}
+
+uint64_t ses_snap_rev(const struct ses_snap *sn)
+{
+	return 1;
+}
+
+bool ses_snap_is_preview(const struct ses_snap *sn)
+{
+	return sn->is_preview;
+}
+
+static uint64_t text_len(void)
+{
+	return (uint64_t)fake_config.func_cnt * FAKE_FUNC_LEN;
+}
+
+struct err *ses_info(struct ses_snap *sn, struct arena *a, struct ses_info *ret)
+{
+	*ret = (struct ses_info){.format = text("ELF64"), .arch = text("x86-64"), .type = text("exec"), .size = 123456,
+				 .main_va = FAKE_TEXT + 2 * FAKE_FUNC_LEN, .entry = FAKE_TEXT, .has_entry = true,
+				 .functions = fake_config.func_cnt};
+	return NULL;
+}
+
+struct err *ses_segments(struct ses_snap *sn, struct arena *a, struct ses_segment **ret, uint32_t *ret_cnt)
+{
+	struct ses_segment *s = ARENA_ARRAY(a, struct ses_segment, 3);
+	s[0] = (struct ses_segment){text(".text"), FAKE_TEXT, text_len(), 0x1000, text_len(), "r-x"};
+	s[1] = (struct ses_segment){text(".rodata"), FAKE_STRINGS, STRING_CNT * STRING_LEN, 0x100000, STRING_CNT * STRING_LEN, "r--"};
+	s[2] = (struct ses_segment){text(".bss"), FAKE_BSS, 0x1000, 0, 0, "rw-"};
+	*ret = s;
+	*ret_cnt = 3;
+	return NULL;
+}
+
+struct err *ses_sections(struct ses_snap *sn, struct arena *a, struct ses_segment **ret, uint32_t *ret_cnt)
+{
+	return ses_segments(sn, a, ret, ret_cnt);
+}
+
+/* --- items --- */
+
+static uint64_t item_cnt(void)
+{
+	return text_len() / 4 + STRING_CNT + 1;
+}
+
+static bool item_of(uint64_t va, uint64_t *ret)
+{
+	uint64_t code = text_len() / 4;
+	if (va >= FAKE_TEXT && va < FAKE_TEXT + text_len())
+		*ret = (va - FAKE_TEXT) / 4;
+	else if (va >= FAKE_STRINGS && va < FAKE_STRINGS + STRING_CNT * STRING_LEN)
+		*ret = code + (va - FAKE_STRINGS) / STRING_LEN;
+	else if (va >= FAKE_BSS && va < FAKE_BSS + 0x1000)
+		*ret = code + STRING_CNT;
+	else
+		return false;
+	return true;
+}
+
+static uint64_t item_va(uint64_t i)
+{
+	uint64_t code = text_len() / 4;
+	return i < code ? FAKE_TEXT + i * 4 : i < code + STRING_CNT ? FAKE_STRINGS + (i - code) * STRING_LEN : FAKE_BSS;
+}
+
+static const char *func_name(struct arena *a, uint64_t func)
+{
+	if (func == 1)
+		return "evil\x1b]0;title\x07\xe2\x80\xaename";
+	if (func == 2)
+		return "main";
+	if (func == 3)
+		return "\xe6\xbc\xa2\xe5\xad\x97_e\xcc\x81";
+	return arena_printf(a, "sub_%llx", (unsigned long long)(FAKE_TEXT + func * FAKE_FUNC_LEN));
+}
+
+static uint32_t pre_cnt(uint64_t i)
+{
+	uint64_t code = text_len() / 4;
+	return i >= code ? i == code : i % 8 ? 0 : 2 + (i == 0);
+}
+
+static void fill_pre(struct arena *a, struct ses_head *h, uint64_t i, uint32_t sub)
+{
+	uint64_t code = text_len() / 4;
+	if (i >= code || (i == 0 && sub == 1)) {
+		h->kind = SES_HEAD_SEGMENT;
+		h->text = i ? text("; section .rodata r--") : text("; section .text r-x");
+	} else if (sub == pre_cnt(i)) {
+		h->kind = SES_HEAD_LABEL;
+		h->text = text(arena_printf(a, "%s:", func_name(a, i / 8)));
+	} else {
+		h->kind = SES_HEAD_FUNC;
+		h->text = text(arena_printf(a, "; %s  ; 32 bytes, 1 block, 2 callers", func_name(a, i / 8)));
+	}
+}
+
+static const struct ses_span mov_spans[] = {
+	{0, 3, SES_SPAN_MNEMONIC, 255}, {4, 3, SES_SPAN_REG, 0}, {7, 1, SES_SPAN_PUNCT, 255}, {9, 3, SES_SPAN_REG, 1}};
+static const struct ses_span call_spans[] = {{0, 4, SES_SPAN_MNEMONIC, 255}, {5, 64, SES_SPAN_NAME, 0}};
+
+static void fill_code(struct arena *a, struct ses_head *h, uint64_t i)
+{
+	static const uint8_t bytes[] = {0x48, 0x89, 0xe5, 0x90};
+	h->kind = SES_HEAD_CODE;
+	h->bytes = bytes;
+	h->bytes_len = 4;
+	if (i % 8 == 5) {
+		uint64_t callee = (i / 8 + 7) % fake_config.func_cnt;
+		h->text = text(arena_printf(a, "call %s", func_name(a, callee)));
+		h->spans = call_spans;
+		struct ses_span *s = ARENA_ARRAY(a, struct ses_span, 2);
+		memcpy(s, call_spans, sizeof(call_spans));
+		s[1].len = (uint16_t)(h->text.len - 5);
+		h->spans = s;
+		h->span_cnt = 2;
+		h->has_target = 1;
+		h->target = FAKE_TEXT + callee * FAKE_FUNC_LEN;
+		h->comment = text("\"a string\\n\"");
+	} else {
+		h->text = i % 2 ? text("mov rax, rbx") : text("add rcx, rax");
+		h->spans = mov_spans;
+		h->span_cnt = 4;
+	}
+}
+
+static void fill(struct ses_snap *sn, struct arena *a, struct ses_head *h, uint64_t i, uint32_t sub)
+{
+	uint64_t code = text_len() / 4;
+	*h = (struct ses_head){.va = item_va(i), .row = sn->is_preview ? UINT64_MAX : i, .sub = sub, .size = i < code ? 4 : 16,
+			       .text = text(""), .label = text(""), .comment = text("")};
+	if (sub) {
+		fill_pre(a, h, i, sub);
+	} else if (i < code) {
+		fill_code(a, h, i);
+	} else {
+		h->kind = SES_HEAD_STRING;
+		h->text = text("db \"some text\",0");
+	}
+}
+
+/* Steps one line; false at an end. */
+static bool step(uint64_t *i, uint32_t *sub, bool back)
+{
+	if (!back) {
+		if (*sub) {
+			*sub = *sub < pre_cnt(*i) ? *sub + 1 : 0;
+			return true;
+		}
+		if (++*i >= item_cnt())
+			return false;
+		*sub = pre_cnt(*i) ? 1 : 0;
+		return true;
+	}
+	uint32_t before = *sub ? *sub - 1 : pre_cnt(*i);
+	if (before) {
+		*sub = before;
+		return true;
+	}
+	if (!*i)
+		return false;
+	--*i;
+	*sub = 0;
+	return true;
+}
+
+struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, uint64_t va, uint32_t sub, uint32_t count, bool back,
+		      struct arena *a, struct ses_head **ret, uint32_t *ret_cnt)
+{
+	uint64_t i;
+	uint32_t n = 0;
+	fake_config.call_cnt++;
+	if (!item_of(va, &i))
+		return err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)va);
+	sub = sub == 0 && pre_cnt(i) ? 1 : sub > pre_cnt(i) ? 0 : sub;
+	if (back) {
+		while (n < count && step(&i, &sub, true))
+			n++;
+		count = n;
+		n = 0;
+	}
+	struct ses_head *h = ARENA_ARRAY(a, struct ses_head, count + 1);
+	while (n < count) {
+		fill(sn, a, &h[n++], i, sub);
+		if (!step(&i, &sub, false))
+			break;
+	}
+	*ret = h;
+	*ret_cnt = n;
+	return NULL;
+}
+
+uint64_t ses_row_cnt(struct ses_snap *sn)
+{
+	return sn->is_preview ? 0 : item_cnt();
+}
+
+bool ses_row_of(struct ses_snap *sn, uint64_t va, uint64_t *ret_row)
+{
+	return !sn->is_preview && item_of(va, ret_row);
+}
+
+bool ses_va_of_row(struct ses_snap *sn, uint64_t row, uint64_t *ret_va)
+{
+	*ret_va = item_va(row);
+	return !sn->is_preview && row < item_cnt();
+}
+
+uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped)
+{
+	uint64_t i;
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < len; k++) {
+		bool is_mapped = item_of(va + k, &i);
+		out[k] = is_mapped ? (uint8_t)(va + k) : 0;
+		if (mapped)
+			mapped[k] = is_mapped;
+		n += is_mapped;
+	}
+	return n;
+}
+
+/* --- names and lists --- */
+
+struct err *ses_resolve(struct ses_snap *sn, const char *what, uint64_t *ret_va)
+{
+	if (strcmp(what, "main") == 0) {
+		*ret_va = FAKE_TEXT + 2 * FAKE_FUNC_LEN;
+		return NULL;
+	}
+	char *end;
+	*ret_va = strtoull(what, &end, 16);
+	return *end || !*what ? err_new(ERR_NOT_FOUND, "%s: no such name", what) : NULL;
+}
+
+struct ses_text ses_name_at(struct ses_snap *sn, uint64_t va, struct arena *a)
+{
+	uint64_t i;
+	return item_of(va, &i) && i < text_len() / 4 && i % 8 == 0 ? copy(a, func_name(a, i / 8)) : text("");
+}
+
+struct ses_text ses_where(struct ses_snap *sn, uint64_t va, struct arena *a)
+{
+	uint64_t i;
+	if (!item_of(va, &i) || i >= text_len() / 4)
+		return text("");
+	return text(arena_printf(a, "%s+0x%llx", func_name(a, i / 8), (unsigned long long)((va - FAKE_TEXT) % FAKE_FUNC_LEN)));
+}
+
+bool ses_is_mapped(struct ses_snap *sn, uint64_t va)
+{
+	uint64_t i;
+	return item_of(va, &i);
+}
+
+bool ses_va_to_file(struct ses_snap *sn, uint64_t va, uint64_t *ret_off)
+{
+	*ret_off = va - FAKE_TEXT + 0x1000;
+	return va < FAKE_BSS && ses_is_mapped(sn, va);
+}
+
+const char *ses_span_name(enum ses_span_kind k)
+{
+	return "";
+}
+
+static struct err *check_deadline(const struct ses_call *call)
+{
+	fake_config.call_cnt++;
+	if (fake_config.is_slow && call->deadline_ns)
+		return err_new(ERR_TIMEOUT, "too slow");
+	if (call->cancel && atomic_load(call->cancel))
+		return err_new(ERR_CANCELLED, "cancelled");
+	return NULL;
+}
+
+struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
+			  struct ses_func **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+{
+	struct err *e = check_deadline(call);
+	if (e)
+		return e;
+	uint32_t limit = page->limit ? page->limit : 1000;
+	*ret = ARENA_ARRAY(a, struct ses_func, limit + 1);
+	*ret_cnt = 0;
+	*ret_total = 0;
+	/* A preview knows every third function. */
+	for (uint32_t i = 0; i < fake_config.func_cnt; i += sn->is_preview ? 3 : 1) {
+		char plain[32];
+		snprintf(plain, sizeof(plain), "sub_%x", FAKE_TEXT + i * FAKE_FUNC_LEN);
+		const char *name = i && i < 4 ? func_name(a, i) : plain;
+		if (page->filter && !glob_match(page->filter, strlen(page->filter), name, strlen(name), true))
+			continue;
+		uint64_t at = (*ret_total)++;
+		if (at < page->offset || *ret_cnt == limit)
+			continue;
+		(*ret)[(*ret_cnt)++] = (struct ses_func){.id = i, .addr = FAKE_TEXT + i * FAKE_FUNC_LEN, .size = FAKE_FUNC_LEN,
+							 .name = copy(a, name), .demangled = text(""),
+							 .flags = i == 5 ? SES_FN_NORETURN : i == 6 ? SES_FN_THUNK : 0,
+							 .source = "symbol"};
+	}
+	return NULL;
+}
+
+bool ses_func_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_func *ret)
+{
+	uint64_t i;
+	if (!item_of(va, &i) || i >= text_len() / 4)
+		return false;
+	*ret = (struct ses_func){.addr = FAKE_TEXT + i / 8 * FAKE_FUNC_LEN, .name = copy(a, func_name(a, i / 8)),
+				 .demangled = text(""), .source = "symbol"};
+	return true;
+}
+
+struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, uint32_t min_len,
+			struct arena *a, struct ses_string **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+{
+	*ret = ARENA_ARRAY(a, struct ses_string, STRING_CNT);
+	*ret_cnt = 0;
+	*ret_total = 0;
+	for (uint32_t i = 0; i < STRING_CNT; i++) {
+		const char *s = i == 1 ? "line\nbreak\x1b[2J" : i == 2 ? "\xe2\x80\xaetfel" : "some text";
+		if (page->filter && !glob_match(page->filter, strlen(page->filter), s, strlen(s), true))
+			continue;
+		uint64_t at = (*ret_total)++;
+		if (at < page->offset || at - page->offset >= page->limit)
+			continue;
+		(*ret)[(*ret_cnt)++] = (struct ses_string){FAKE_STRINGS + i * STRING_LEN, (uint32_t)strlen(s), "ascii", copy(a, s)};
+	}
+	return NULL;
+}
+
+struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
+			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+{
+	*ret = ARENA_ARRAY(a, struct ses_import, 2);
+	(*ret)[0] = (struct ses_import){.has_addr = true, .addr = FAKE_TEXT + 64, .name = text("puts"), .demangled = text(""),
+					.library = text("libc.so.6"), .version = text("GLIBC_2.2.5"), .kind = "func"};
+	(*ret)[1] = (struct ses_import){.name = text("__gmon_start__"), .demangled = text(""), .library = text(""),
+					.version = text(""), .kind = "notype"};
+	*ret_cnt = page->offset ? 0 : MIN(2, page->limit);
+	*ret_total = 2;
+	return NULL;
+}
+
+struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
+			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+{
+	*ret_cnt = 0;
+	*ret_total = 0;
+	return NULL;
+}
+
+struct err *ses_symbols(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
+			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+{
+	return ses_imports(sn, call, page, a, ret, ret_cnt, ret_total);
+}
+
+struct err *ses_problems(struct ses_snap *sn, const struct ses_page *page, struct arena *a, struct ses_problem **ret,
+			 uint32_t *ret_cnt, uint64_t *ret_total)
+{
+	*ret_cnt = 0;
+	*ret_total = 0;
+	return NULL;
+}
+
+struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, uint64_t va, bool from, bool whole_func,
+		      const struct ses_page *page, struct arena *a, struct ses_xref **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+{
+	*ret = ARENA_ARRAY(a, struct ses_xref, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t other = FAKE_TEXT + (20 + i) * FAKE_FUNC_LEN + 20;
+		(*ret)[i] = (struct ses_xref){.from = from ? va : other, .to = from ? other : va, .kind = "call", .has_func = true,
+					      .func_addr = other, .func = text("caller"), .text = text("call main")};
+	}
+	*ret_cnt = page->offset ? 0 : MIN(3, page->limit);
+	*ret_total = 3;
+	return NULL;
+}
+
+struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, enum ses_search_kind kind, const char *what,
+		       uint64_t from_va, bool back, uint32_t limit, struct arena *a, struct ses_hit **ret, uint32_t *ret_cnt,
+		       uint64_t *ret_next, bool *ret_more)
+{
+	uint64_t hit = FAKE_TEXT + 10 * FAKE_FUNC_LEN;
+	*ret = ARENA_ARRAY(a, struct ses_hit, 1);
+	*ret_cnt = 0;
+	*ret_more = false;
+	*ret_next = 0;
+	if (strcmp(what, "absent") == 0 || (back ? hit >= from_va : hit < from_va))
+		return NULL;
+	(*ret)[0] = (struct ses_hit){.addr = hit, .has_func = true, .func_addr = hit, .func = text("found_here"), .text = text("hit")};
+	*ret_cnt = 1;
+	return NULL;
+}

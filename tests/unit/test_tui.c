@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workbench without a terminal: keys in, cells out, over a made-up session. Pages are compared as text with
+ * tests/golden/tui/NAME.txt (UPDATE_GOLDEN=1 writes them).
+ */
+#include "fake_session.h"
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "tui/tui_int.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct tui tui;
+static struct ses *ses;
+
+static void open_tui(uint32_t func_cnt, int w, int h)
+{
+	ses = fake_open(func_cnt);
+	assert_true(tui_init(&tui, ses, w, h));
+	tui_draw(&tui);
+}
+
+static void close_tui(void)
+{
+	tui_fini(&tui);
+	ses_close(ses);
+}
+
+/* "j Enter Ctrl+P": keys as they are written everywhere; "'text" types letters. Draws after each. */
+static void keys(const char *list)
+{
+	while (*list) {
+		size_t len = strcspn(list, " ");
+		struct term_ev ev = {.type = TERM_EV_KEY};
+		if (len > 1 && list[0] == '\'') {
+			for (size_t i = 1; i < len; i++) {
+				ev.key = (uint8_t)list[i];
+				tui_event(&tui, &ev);
+			}
+		} else {
+			assert_true(term_key_parse(list, len, &ev.key, &ev.mods));
+			tui_event(&tui, &ev);
+		}
+		tui_draw(&tui);
+		list += len + (list[len] == ' ');
+	}
+}
+
+static void page_text(struct buf *out)
+{
+	char u8[4];
+	for (int y = 0; y < tui.grid.h; y++) {
+		size_t end = out->len;
+		for (int x = 0; x < tui.grid.w; x++) {
+			const struct cells_cell *c = &tui.grid.cell[y * tui.grid.w + x];
+			if (c->cp)
+				buf_add(out, u8, utf8_put(c->cp, u8));
+			for (int i = 0; i < CELLS_MARK_CNT && c->mark[i]; i++)
+				buf_add(out, u8, utf8_put(c->mark[i], u8));
+			if (c->cp && c->cp != ' ')
+				end = out->len;
+		}
+		out->len = end;
+		buf_add_ch(out, '\n');
+	}
+	buf_printf(out, "cursor %d,%d\n", tui.cur_x, tui.cur_y);
+	buf_add_ch(out, '\0');
+	assert_false(out->failed);
+}
+
+static bool page_has(const char *text)
+{
+	struct buf b = {0};
+	page_text(&b);
+	bool has = strstr(b.data, text) != NULL;
+	buf_fini(&b);
+	return has;
+}
+
+static void golden(const char *name)
+{
+	char path[512];
+	char want[65536];
+	struct buf b = {0};
+	page_text(&b);
+	snprintf(path, sizeof(path), "%s/%s.txt", SCRY_GOLDEN, name);
+	if (getenv("UPDATE_GOLDEN")) {
+		FILE *f = fopen(path, "w");
+		assert_non_null(f);
+		fputs(b.data, f);
+		fclose(f);
+	}
+	FILE *f = fopen(path, "r");
+	if (!f)
+		fail_msg("%s is missing", path);
+	size_t n = fread(want, 1, sizeof(want) - 1, f);
+	want[n] = '\0';
+	fclose(f);
+	if (strcmp(want, b.data) != 0)
+		fail_msg("%s differs; shown now:\n%s", path, b.data);
+	buf_fini(&b);
+}
+
+static void test_pages_at_three_sizes(void **state)
+{
+	static const struct { int w, h; const char *name; } sizes[] = {{40, 10, "small"}, {100, 24, "middle"}, {160, 40, "large"}};
+	static const struct { const char *keys, *name; } pages[] = {
+		{"", "start"}, {"B Tab", "functions"}, {"\\ Tab Tab", "hex"}, {"\"", "strings"}, {", i", "imports"}, {"M", "map"},
+		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"?", "help"}, {"/", "search"}, {", x", "leader"}, {"P", "problems"},
+	};
+	char name[64];
+	for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+		for (size_t p = 0; p < ARRAY_LEN(pages); p++) {
+			open_tui(300, sizes[s].w, sizes[s].h);
+			keys(pages[p].keys);
+			snprintf(name, sizeof(name), "%s-%s", pages[p].name, sizes[s].name);
+			golden(name);
+			close_tui();
+		}
+	}
+}
+
+static void test_ascii_only(void **state)
+{
+	static const char *const pages[] = {"", "\"", "Ctrl+P", "?", "x", "\\"};
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		open_tui(300, 100, 24);
+		tui.grid.is_ascii = true;
+		tui_draw(&tui);
+		keys(pages[i]);
+		for (int c = 0; c < tui.grid.w * tui.grid.h; c++)
+			assert_in_range(tui.grid.cell[c].cp, 0x20, 0x7e);
+		close_tui();
+	}
+}
+
+static void test_target_text_is_escaped(void **state)
+{
+	open_tui(300, 160, 40);
+	keys("Tab \" Ctrl+Home");
+	for (int c = 0; c < tui.grid.w * tui.grid.h; c++) {
+		uint32_t cp = tui.grid.cell[c].cp;
+		assert_true(cp == 0 || (cp >= 0x20 && cp != 0x7f && (cp < 0x80 || cp >= 0xa0)));
+		assert_true(cells_width(cp ? cp : ' ') != WIDTH_ESCAPE);
+	}
+	assert_true(page_has("line\\nbreak\\x1b[2J"));
+	assert_true(page_has("\\u{202e}tfel"));
+	close_tui();
+}
+
+static void test_follow_and_back(void **state)
+{
+	open_tui(300, 120, 30);
+	uint64_t start = tui.listing.va;
+	assert_int_equal(start, FAKE_TEXT + 2 * FAKE_FUNC_LEN);
+	keys("j j j j j");
+	assert_int_equal(tui.listing.va, start + 20);
+	keys("Enter");
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 9 * FAKE_FUNC_LEN);
+	keys("Esc");
+	assert_int_equal(tui.listing.va, start + 20);
+	keys(")");
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 9 * FAKE_FUNC_LEN);
+	keys("Backspace g 'main Enter");
+	assert_int_equal(tui.listing.va, start);
+	keys("g '0x999999999 Enter");
+	assert_true(page_has("is not mapped"));
+	keys("g 'nonsense Enter");
+	assert_true(page_has("no such name"));
+	assert_int_equal(tui.listing.va, start);
+	close_tui();
+}
+
+/* Every line of the listing is reached going down and going up again, in the same order. */
+static void test_listing_walks_every_line(void **state)
+{
+	struct { uint64_t va; uint32_t sub; } seen[400];
+	int cnt = 0;
+	open_tui(20, 100, 24);
+	keys("Ctrl+Home");
+	assert_int_equal(tui.listing.va, FAKE_TEXT);
+	assert_int_equal(tui.listing.sub, 1);
+	for (; cnt < 400; cnt++) {
+		seen[cnt].va = tui.listing.va;
+		seen[cnt].sub = tui.listing.sub;
+		keys("j");
+		if (tui.listing.va == seen[cnt].va && tui.listing.sub == seen[cnt].sub)
+			break;
+	}
+	assert_int_equal(cnt + 1, 20 * 10 + 1 + 40 + 1 + 1); /* functions, first section, strings, second section, bss */
+	assert_int_equal(tui.listing.va, FAKE_BSS);
+	for (int i = cnt; i > 0; i--) {
+		keys("k");
+		assert_int_equal(tui.listing.va, seen[i - 1].va);
+		assert_int_equal(tui.listing.sub, seen[i - 1].sub);
+	}
+	keys("G");
+	assert_int_equal(tui.listing.va, FAKE_BSS);
+	close_tui();
+}
+
+static void test_cursor_stays_in_sight(void **state)
+{
+	static const char *const moves[] = {"PgDn", "PgUp", "Ctrl+D", "Ctrl+U", "j", "k", "Ctrl+Down", "Ctrl+Up", "G", "Ctrl+Home",
+					    "w", "b", "l", "h", "z", "Enter", "Esc", "$", "0"};
+	uint32_t rng = 1;
+	open_tui(300, 100, 24);
+	for (int i = 0; i < 3000; i++) {
+		rng = rng * 1664525u + 1013904223u;
+		keys(moves[(rng >> 16) % ARRAY_LEN(moves)]);
+		if (rng >> 28 == 0)
+			assert_true(tui_resize(&tui, 40 + (int)(rng >> 8 & 127), 10 + (int)(rng & 31)));
+		tui_draw(&tui);
+		assert_true(tui.cur_y >= 1 && tui.cur_y < tui.grid.h - 2);
+		assert_true(tui.cur_x >= 0 && tui.cur_x < tui.grid.w);
+	}
+	close_tui();
+}
+
+static void test_image_arrives_under_the_cursor(void **state)
+{
+	open_tui(300, 120, 30);
+	fake_config.is_preview = true;
+	fake_publish(ses);
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_true(page_has("identifying 25 %"));
+	keys("PgDn PgDn j j Tab j j j j j");
+	uint64_t va = tui.listing.va;
+	uint64_t top = tui.listing.top_va;
+	const struct tui_row *row = tui_list_row(&tui, &tui.lists[TUI_V_FUNCTIONS]);
+	uint64_t func = row->va;
+	fake_config.is_preview = false;
+	fake_publish(ses);
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_true(page_has("ready"));
+	assert_int_equal(tui.listing.va, va);
+	assert_int_equal(tui.listing.top_va, top);
+	assert_int_equal(tui_list_row(&tui, &tui.lists[TUI_V_FUNCTIONS])->va, func);
+	close_tui();
+}
+
+static void test_filter_is_incremental(void **state)
+{
+	open_tui(36000, 120, 30);
+	keys("Tab / 'sub_41");
+	assert_true(page_has("filter: sub_41"));
+	uint64_t some = tui.lists[TUI_V_FUNCTIONS].page.total;
+	assert_in_range(some, 1, 35000);
+	keys("'9");
+	uint64_t fewer = tui.lists[TUI_V_FUNCTIONS].page.total;
+	assert_in_range(fewer, 1, some - 1);
+	keys("Esc"); /* as it was before */
+	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].page.total, 36000);
+	keys("/ 'zzzz Enter");
+	assert_true(page_has("nothing matches"));
+	keys("Ctrl+C");
+	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].page.total, 36000);
+	close_tui();
+}
+
+static void test_only_what_is_seen_is_fetched(void **state)
+{
+	open_tui(36000, 120, 30);
+	unsigned before = fake_config.call_cnt;
+	for (int i = 0; i < 50; i++)
+		tui_draw(&tui); /* nothing changed: nothing is asked */
+	assert_int_equal(fake_config.call_cnt, before);
+	keys("j");
+	assert_in_range(fake_config.call_cnt - before, 1, 4);
+	assert_true(tui.lists[TUI_V_FUNCTIONS].page.cnt <= 3 * 30 + 64);
+	close_tui();
+}
+
+static void test_slow_list_is_loaded_behind(void **state)
+{
+	open_tui(300, 120, 30);
+	tui.job_fd = eventfd(0, 0);
+	fake_config.is_slow = true;
+	tui_list_set_filter(&tui.lists[TUI_V_FUNCTIONS], "sub");
+	tui_draw(&tui);
+	assert_non_null(tui.lists[TUI_V_FUNCTIONS].job); /* not there yet, and the frame did not wait */
+	uint64_t value;
+	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_null(tui.lists[TUI_V_FUNCTIONS].job);
+	assert_in_range(tui.lists[TUI_V_FUNCTIONS].page.total, 290, 300);
+	close(tui.job_fd);
+	close_tui();
+}
+
+static void test_search(void **state)
+{
+	const char *what;
+	open_tui(300, 120, 30);
+	keys("/ 'thing Enter");
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 10 * FAKE_FUNC_LEN);
+	keys("F3");
+	assert_true(page_has("past the end"));
+	keys("N");
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 10 * FAKE_FUNC_LEN);
+	keys("/ 'absent Enter");
+	assert_true(page_has("not found: absent"));
+	keys("Ctrl+F 'all Enter");
+	assert_true(page_has("found_here"));
+	keys("Enter");
+	assert_int_equal(tui.overlay_cnt, 0);
+	assert_int_equal(tui_search_kind("hex: de ad", &what), SES_SEARCH_BYTES);
+	assert_string_equal(what, "de ad");
+	assert_int_equal(tui_search_kind("rx:a+", &what), SES_SEARCH_REGEX);
+	assert_int_equal(tui_search_kind("imm:0x10", &what), SES_SEARCH_IMM);
+	assert_int_equal(tui_search_kind("insn:mov*", &what), SES_SEARCH_INSN);
+	assert_int_equal(tui_search_kind("plain", &what), SES_SEARCH_TEXT);
+	close_tui();
+}
+
+static void test_paste_is_text(void **state)
+{
+	struct term_ev paste = {.type = TERM_EV_PASTE, .text = "q\nq\x1b", .text_len = 4};
+	open_tui(300, 120, 30);
+	tui_event(&tui, &paste);
+	assert_false(tui.wants_quit); /* nowhere to put it */
+	keys("g");
+	tui_event(&tui, &paste);
+	assert_string_equal(tui.prompt.text, "q q ");
+	for (int i = 0; i < 300; i++)
+		tui_event(&tui, &paste);
+	assert_true(tui.prompt.len < TUI_FILTER_MAX);
+	tui_draw(&tui);
+	close_tui();
+}
+
+static void test_prompt_editing(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("g 'one Space 'two Ctrl+W");
+	assert_string_equal(tui.prompt.text, "one ");
+	keys("Ctrl+A 'x Right Right Ctrl+K");
+	assert_string_equal(tui.prompt.text, "xon");
+	keys("Backspace Left Del Home 'y End 'z");
+	assert_string_equal(tui.prompt.text, "yxz");
+	keys("Ctrl+U 'main Enter g Up");
+	assert_string_equal(tui.prompt.text, "main");
+	keys("Down");
+	assert_string_equal(tui.prompt.text, "");
+	keys("'sub_40 Tab");
+	assert_true(strlen(tui.prompt.text) >= 6);
+	keys("Ctrl+U Backspace");
+	assert_int_equal(tui.prompt.kind, TUI_PROMPT_NONE);
+	close_tui();
+}
+
+static struct term_ev mouse_at(enum term_mouse what, int x, int y)
+{
+	return (struct term_ev){.type = TERM_EV_MOUSE, .mouse = what, .x = x, .y = y};
+}
+
+static void mouse(enum term_mouse what, int x, int y)
+{
+	struct term_ev ev = mouse_at(what, x, y);
+	tui_event(&tui, &ev);
+	tui_draw(&tui);
+}
+
+static void test_mouse(void **state)
+{
+	open_tui(300, 120, 30);
+	mouse(TERM_MOUSE_PRESS, 5, 6);
+	assert_true(tui.focus_functions);
+	mouse(TERM_MOUSE_PRESS, 5, 6); /* double: open */
+	assert_false(tui.focus_functions);
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 4 * FAKE_FUNC_LEN);
+	mouse(TERM_MOUSE_PRESS, 60, 12);
+	assert_int_equal(tui.cur_y, 12);
+	uint64_t top = tui.listing.top_va;
+	mouse(TERM_MOUSE_WHEEL_DOWN, 60, 12);
+	assert_true(tui.listing.top_va > top);
+	uint64_t cur = tui.lists[TUI_V_FUNCTIONS].top;
+	mouse(TERM_MOUSE_WHEEL_DOWN, 5, 12);
+	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].top, cur + 3);
+	mouse(TERM_MOUSE_PRESS, 119, 27); /* the end of the scroll bar */
+	assert_int_equal(tui.listing.va, FAKE_BSS);
+	mouse(TERM_MOUSE_DRAG, 119, 1);
+	assert_int_equal(tui.listing.va, FAKE_TEXT);
+	mouse(TERM_MOUSE_RELEASE, 119, 1);
+	keys("x");
+	assert_int_equal(tui.overlay_cnt, 1);
+	mouse(TERM_MOUSE_PRESS, 0, 29); /* outside closes */
+	assert_int_equal(tui.overlay_cnt, 0);
+	close_tui();
+}
+
+/* Each action of the table is reached from the palette, by every one of its keys, and leaves a screen behind. */
+static void test_every_action(void **state)
+{
+	char text[128];
+	for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
+		const struct tui_action_info *info = tui_action_info((enum tui_action)a);
+		open_tui(300, 120, 30);
+		keys("Ctrl+P");
+		struct term_ev paste = {.type = TERM_EV_PASTE, .text = info->text, .text_len = strlen(info->text)};
+		tui_event(&tui, &paste);
+		tui_draw(&tui);
+		const struct tui_row *row = tui_list_row(&tui, &tui.palette);
+		assert_non_null(row);
+		snprintf(text, sizeof(text), "%.*s", (int)row->col[0].len, row->col[0].s);
+		assert_string_equal(text, info->text);
+		keys("Enter");
+		close_tui();
+		for (const char *k = info->keys; *k;) {
+			size_t len = strcspn(k, " ");
+			bool is_leader = len == 2 && k[0] == ',';
+			uint32_t key;
+			uint8_t mods;
+			assert_true(term_key_parse(k + is_leader, len - is_leader, &key, &mods));
+			for (unsigned where = 1; where <= TUI_IN_LIST; where <<= 1) {
+				if (info->where & where)
+					assert_int_equal(tui_action_for(key, mods, (uint8_t)where, is_leader), a);
+			}
+			k += len + (k[len] == ' ');
+		}
+	}
+}
+
+static void test_tiny_and_huge(void **state)
+{
+	static const int sizes[][2] = {{1, 1}, {2, 2}, {5, 3}, {10, 4}, {39, 9}, {40, 10}, {83, 24}, {84, 24}, {400, 120}, {1, 100}, {300, 1}};
+	static const char *const pages[] = {"", "Tab", "\\", "\"", "Ctrl+P", "?", "x", "g", "M", "Ctrl+F 'a Enter"};
+	for (size_t p = 0; p < ARRAY_LEN(pages); p++) {
+		open_tui(300, 120, 30);
+		keys(pages[p]);
+		for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+			assert_true(tui_resize(&tui, sizes[i][0], sizes[i][1]));
+			tui_draw(&tui);
+			if (sizes[i][0] >= 40 && sizes[i][1] >= 10)
+				assert_true(page_has("fake"));
+		}
+		close_tui();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pages_at_three_sizes),
+		cmocka_unit_test(test_ascii_only),
+		cmocka_unit_test(test_target_text_is_escaped),
+		cmocka_unit_test(test_follow_and_back),
+		cmocka_unit_test(test_listing_walks_every_line),
+		cmocka_unit_test(test_cursor_stays_in_sight),
+		cmocka_unit_test(test_image_arrives_under_the_cursor),
+		cmocka_unit_test(test_filter_is_incremental),
+		cmocka_unit_test(test_only_what_is_seen_is_fetched),
+		cmocka_unit_test(test_slow_list_is_loaded_behind),
+		cmocka_unit_test(test_search),
+		cmocka_unit_test(test_paste_is_text),
+		cmocka_unit_test(test_prompt_editing),
+		cmocka_unit_test(test_mouse),
+		cmocka_unit_test(test_every_action),
+		cmocka_unit_test(test_tiny_and_huge),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
