@@ -3,7 +3,7 @@
  * The workbench without a terminal: keys in, cells out, over a made-up session. Pages are compared as text with
  * tests/golden/tui/NAME.txt (UPDATE_GOLDEN=1 writes them).
  */
-#include "fake_session.h"
+#include "lib/fake_session.h"
 
 #include "base/buf.h"
 #include "base/utf8.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fake_session.h"
+#include "lib/fake_session.h"
 
 #include "base/glob.h"
 

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workbench as a person meets it: started on a pseudo-terminal, watched through a terminal model, walked with the
+ * keyboard, resized, stuck, killed. Prints TAP. SCRY is the program. Waits for what it expects to see; the limits are
+ * for a machine that is busy, not claims.
+ */
+#include "pty_term.h"
+#include "tui/actions.h"
+#include "tui/term/input.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_MS 60000
+#define TARGET "/bin/bash"
+
+static int test_cnt;
+static int fail_cnt;
+static char *scry;
+
+static void ok(bool is_good, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void ok(bool is_good, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	printf("%s %d - ", is_good ? "ok" : "not ok", ++test_cnt);
+	vprintf(fmt, ap);
+	printf("\n");
+	fflush(stdout);
+	va_end(ap);
+	fail_cnt += !is_good;
+}
+
+static void show(struct pty_term *t)
+{
+	for (const char *s = pty_text(t); *s;) {
+		size_t n = strcspn(s, "\n");
+		printf("# %.*s\n", (int)n, s);
+		s += n + (s[n] == '\n');
+	}
+}
+
+static bool expect(struct pty_term *t, const char *text, const char *what)
+{
+	bool good = pty_wait(t, text, WAIT_MS);
+	ok(good, "%s", what);
+	if (!good)
+		show(t);
+	return good;
+}
+
+static void start(struct pty_term *t, const char *file, const char *const env[], int w, int h)
+{
+	char *argv[] = {scry, (char *)file, NULL};
+	pty_start(t, argv, env, w, h);
+}
+
+static bool alive(struct pty_term *t)
+{
+	return !t->is_ended && waitpid(t->pid, &t->status, WNOHANG) == 0;
+}
+
+/* What is on the screen is what a full redraw puts there. */
+static void check_redraw(struct pty_term *t, const char *what)
+{
+	pty_pump(t, 3000, 150);
+	char *before = strdup(pty_text(t));
+	pty_keys(t, "\x12");
+	pty_pump(t, 3000, 150);
+	bool same = strcmp(before, pty_text(t)) == 0;
+	ok(same, "%s: the screen is what a full redraw shows", what);
+	if (!same) {
+		printf("# before:\n%s# after:\n", before);
+		show(t);
+	}
+	free(before);
+}
+
+static void test_first_frames(void)
+{
+	struct pty_term t;
+	start(&t, TARGET, NULL, 120, 40);
+	expect(&t, "bash", "the header names the file");
+	expect(&t, "Ctrl+P", "the footer names keys");
+	expect(&t, "ready", "the analysis ends and the header says so");
+	expect(&t, "main", "the listing begins at main");
+	ok(memmem(t.log.data, t.log.len, "identifying", 11) || memmem(t.log.data, t.log.len, "analysing", 9),
+	   "a frame was shown before the analysis ended");
+	ok(t.is_alt_screen && t.mouse != VTERM_PROP_MOUSE_NONE, "alternate screen and mouse are on");
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS) && WIFEXITED(t.status) && WEXITSTATUS(t.status) == 0, "q leaves with 0");
+	pty_stop(&t);
+}
+
+static void test_walk(void)
+{
+	struct pty_term t;
+	start(&t, TARGET, NULL, 140, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "gmain\r");
+	expect(&t, " main", "g goes to main");
+	pty_keys(&t, "\"");
+	expect(&t, "Strings", "strings");
+	pty_keys(&t, "/GNU\r");
+	expect(&t, "/GNU", "a filter on the strings");
+	pty_keys(&t, "\r");
+	expect(&t, " listing", "Enter on a string opens the listing there");
+	pty_keys(&t, ",i");
+	expect(&t, "Imports", "imports by the leader key");
+	pty_keys(&t, "L\\");
+	expect(&t, " hex", "hex view");
+	pty_keys(&t, "\\");
+	expect(&t, " listing", "and back");
+	pty_keys(&t, "\t");
+	expect(&t, " functions", "Tab to the functions");
+	pty_keys(&t, "/main\r");
+	expect(&t, "/main", "filter of the functions");
+	pty_keys(&t, "\r");
+	expect(&t, " listing", "Enter opens a function");
+	pty_keys(&t, "x");
+	expect(&t, "References to", "x shows the references");
+	pty_keys(&t, "\x1b");
+	pty_pump(&t, 2000, 200);
+	ok(!strstr(pty_text(&t), "References to"), "Esc closes the dialog");
+	pty_keys(&t, "\x10" "memory map");
+	expect(&t, "Memory map: segments", "palette");
+	pty_keys(&t, "\r");
+	expect(&t, ".text", "the map lists sections");
+	pty_keys(&t, "?");
+	expect(&t, "Keys", "help card");
+	pty_keys(&t, "\x1b");
+	pty_pump(&t, 1000, 100);
+	pty_keys(&t, "L/hex:7f 45 4c 46\r");
+	expect(&t, "found", "search for bytes");
+	check_redraw(&t, "after a walk");
+	pty_stop(&t);
+}
+
+/* Every key of the action table, from every kind of view: the program lives and draws. */
+static void test_every_key(void)
+{
+	struct pty_term t;
+	static const char *const views[] = {"L", "L\\", "\""};
+	int pressed = 0;
+	start(&t, TARGET, NULL, 120, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	for (size_t v = 0; v < sizeof(views) / sizeof(views[0]); v++) {
+		for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT && alive(&t); a++) {
+			const char *k = tui_action_info((enum tui_action)a)->keys;
+			for (; *k && a != TUI_QUIT;) {
+				char bytes[32];
+				uint32_t key;
+				uint8_t mods;
+				size_t len = strcspn(k, " ");
+				bool is_leader = len == 2 && *k == ',';
+				if (term_key_parse(k + is_leader, len - is_leader, &key, &mods)) {
+					pty_keys(&t, views[v]);
+					if (is_leader)
+						pty_keys(&t, ",");
+					pty_send(&t, bytes, pty_encode_key(key, mods, bytes));
+					/* A lone Esc and what follows must not become Alt+key. */
+					pty_pump(&t, 60, 0);
+					pty_keys(&t, "\x03\x03");
+					pressed++;
+				}
+				k += len + (k[len] == ' ');
+			}
+		}
+	}
+	ok(alive(&t) && pressed > 150, "%d keys from three views, still there", pressed);
+	pty_keys(&t, "\x03L");
+	expect(&t, " listing", "and the listing still comes");
+	check_redraw(&t, "after every key");
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS), "q still leaves");
+	pty_stop(&t);
+}
+
+static void test_resize_storm(void)
+{
+	struct pty_term t;
+	unsigned rng = 7;
+	start(&t, TARGET, NULL, 80, 24);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "gmain\r");
+	pty_pump(&t, 2000, 200);
+	for (int i = 0; i < 150; i++) {
+		rng = rng * 1103515245u + 12345u;
+		pty_resize(&t, 40 + (int)(rng >> 16) % 361, 10 + (int)(rng >> 8) % 111);
+		if (i % 3 == 0)
+			pty_keys(&t, i % 2 ? "\x04" : "\x15");
+		pty_pump(&t, (int)(rng >> 20) % 12, 0);
+	}
+	pty_resize(&t, 100, 30);
+	expect(&t, "Ctrl+P", "the footer after a storm of sizes");
+	check_redraw(&t, "after a storm of sizes");
+	pty_resize(&t, 40, 10);
+	pty_pump(&t, 3000, 200);
+	ok(strncmp(pty_text(&t), " bash", 5) == 0, "40x10 shows the header");
+	pty_resize(&t, 400, 120);
+	expect(&t, "Functions", "400x120 shows the functions again");
+	pty_stop(&t);
+}
+
+static void test_paste(void)
+{
+	struct pty_term t;
+	char *text = malloc(1 << 20);
+	start(&t, TARGET, NULL, 100, 30);
+	pty_wait(&t, "ready", WAIT_MS);
+	memset(text, 'q', 1 << 20);
+	pty_keys(&t, "\x1b[200~qqq\x1b[201~");
+	pty_pump(&t, 500, 100);
+	ok(alive(&t), "a paste outside a prompt presses no key");
+	pty_keys(&t, "g\x1b[200~");
+	pty_send(&t, text, 1 << 20);
+	pty_keys(&t, "\x1b[201~");
+	expect(&t, "go to: ", "a megabyte pasted into a prompt");
+	pty_keys(&t, "\x03");
+	pty_pump(&t, 2000, 100);
+	ok(alive(&t) && !strstr(pty_text(&t), "go to: "), "and Ctrl+C closes it");
+	free(text);
+	pty_stop(&t);
+}
+
+static long status_value(pid_t pid, const char *key)
+{
+	char path[64];
+	char line[256];
+	long value = -1;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, strlen(key)) == 0)
+			value = strtol(line + strlen(key), NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+static void test_idle(void)
+{
+	struct pty_term t;
+	start(&t, TARGET, NULL, 120, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_pump(&t, 5000, 500);
+	size_t len = t.log.len;
+	long switches = status_value(t.pid, "voluntary_ctxt_switches:");
+	pty_pump(&t, 1500, 0);
+	ok(t.log.len == len, "idle: no byte is written");
+	ok(status_value(t.pid, "voluntary_ctxt_switches:") == switches, "idle: nothing wakes it");
+	pty_stop(&t);
+}
+
+static size_t bytes_of(struct pty_term *t, const char *keys)
+{
+	pty_pump(t, 3000, 200);
+	size_t before = t->log.len;
+	pty_keys(t, keys);
+	pty_pump(t, 3000, 200);
+	return t->log.len - before;
+}
+
+static void test_scroll_bytes(void)
+{
+	struct pty_term t;
+	start(&t, TARGET, NULL, 200, 60);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "gmain\r\x04\x04");
+	for (int i = 0; i < 60; i++)
+		pty_keys(&t, "j");
+	size_t both = bytes_of(&t, "j");
+	ok(both > 0 && both <= 1024, "one scrolled line at 200x60 with the functions pane: %zu bytes", both);
+	pty_keys(&t, "\x02");
+	size_t alone = bytes_of(&t, "j");
+	ok(alone > 0 && alone <= 1024, "one scrolled line without it: %zu bytes", alone);
+	check_redraw(&t, "after scrolling");
+	pty_stop(&t);
+}
+
+static void test_stuck_reader(void)
+{
+	struct pty_term t;
+	start(&t, TARGET, NULL, 200, 60);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_pump(&t, 2000, 200);
+	long before = status_value(t.pid, "VmRSS:");
+	/* Nobody reads: the program must take the keys all the same and not queue frames. */
+	for (int i = 0; i < 400; i++) {
+		pty_keys(&t, i % 50 == 0 ? "\x12" : "\x04");
+		usleep(10000);
+	}
+	long after = status_value(t.pid, "VmRSS:");
+	ok(alive(&t), "a terminal that reads nothing does not stop it");
+	ok(after - before < 16384, "and it keeps no frames (%ld KB more)", after - before);
+	check_redraw(&t, "after the terminal reads again");
+	for (int i = 0; i < 200; i++)
+		pty_keys(&t, "\x12");
+	kill(t.pid, SIGTERM);
+	int waited = 0;
+	for (; waited < 1000 && waitpid(t.pid, &t.status, WNOHANG) != t.pid; waited++)
+		usleep(10000);
+	t.is_ended = waited < 1000;
+	ok(t.is_ended, "SIGTERM ends it though nobody reads");
+	pty_stop(&t);
+}
+
+static bool mode_is_off(const struct pty_term *t, const char *mode)
+{
+	char on[16];
+	char off[16];
+	snprintf(on, sizeof(on), "\x1b[?%sh", mode);
+	snprintf(off, sizeof(off), "\x1b[?%sl", mode);
+	bool is_on = false;
+	for (size_t i = 0; i + strlen(on) <= t->log.len; i++) {
+		if (memcmp(t->log.data + i, on, strlen(on)) == 0)
+			is_on = true;
+		else if (memcmp(t->log.data + i, off, strlen(off)) == 0)
+			is_on = false;
+	}
+	return !is_on;
+}
+
+static bool input_is_empty(struct pty_term *t)
+{
+	int left = 0;
+	struct termios raw = t->before;
+	cfmakeraw(&raw);
+	tcsetattr(t->slave, TCSANOW, &raw);
+	ioctl(t->slave, FIONREAD, &left);
+	return left == 0;
+}
+
+static void check_trace(struct pty_term *t, const char *how)
+{
+	static const char *const modes[] = {"1000", "1002", "1006", "2004", "1004", "1049", "2026", "69"};
+	struct termios after;
+	tcgetattr(t->slave, &after);
+	bool same = after.c_iflag == t->before.c_iflag && after.c_oflag == t->before.c_oflag &&
+		    after.c_lflag == t->before.c_lflag && after.c_cflag == t->before.c_cflag;
+	ok(same, "%s: the terminal's settings are as before", how);
+	ok(!t->is_alt_screen && t->is_cursor_shown && t->mouse == VTERM_PROP_MOUSE_NONE, "%s: main screen, cursor, no mouse", how);
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (!mode_is_off(t, modes[i]))
+			ok(false, "%s: mode %s is left on", how, modes[i]);
+	}
+	ok(memmem(t->log.data, t->log.len, "\x1b[?7h", 5) != NULL, "%s: autowrap is back", how);
+	ok(input_is_empty(t), "%s: no reply is left for the shell", how);
+}
+
+static void test_leaves_no_trace(void)
+{
+	static const struct { const char *name; int sig; } ways[] = {
+		{"q", 0}, {"SIGTERM", SIGTERM}, {"SIGHUP", SIGHUP}, {"SIGINT", SIGINT}, {"SIGSEGV", SIGSEGV}, {"SIGABRT", SIGABRT}};
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct pty_term t;
+		start(&t, TARGET, NULL, 100, 30);
+		pty_wait(&t, "Ctrl+P", WAIT_MS);
+		if (ways[i].sig)
+			kill(t.pid, ways[i].sig);
+		else
+			pty_keys(&t, "q");
+		ok(pty_wait_end(&t, WAIT_MS), "%s ends it", ways[i].name);
+		check_trace(&t, ways[i].name);
+		pty_stop(&t);
+	}
+	/* Gone before the terminal could answer. */
+	struct pty_term t;
+	start(&t, TARGET, NULL, 100, 30);
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS), "q typed before the start ends it");
+	ok(input_is_empty(&t), "and the answers of the terminal do not land in the shell");
+	pty_stop(&t);
+}
+
+static bool log_has(const struct pty_term *t, const char *text)
+{
+	return memmem(t->log.data, t->log.len, text, strlen(text)) != NULL;
+}
+
+static void test_terminals(void)
+{
+	static const struct { const char *env; const char *has, *has_not; } rows[] = {
+		{"NO_COLOR=1", "\x1b[0m", ";2;"},
+		{"SCRY_COLOR=16", "\x1b[0;37;40m", ";5;"},
+		{"SCRY_COLOR=256", ";5;", "38;2;2"},
+		{"SCRY_COLOR=true", "48;2;20;23;28", "38;5;"},
+	};
+	struct pty_term t;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *env[] = {rows[i].env, NULL};
+		start(&t, TARGET, env, 100, 30);
+		pty_wait(&t, "ready", WAIT_MS);
+		pty_pump(&t, 2000, 200);
+		/* The question about 24-bit colour is asked in any case; look behind it. */
+		char *after = memmem(t.log.data, t.log.len, "\x1b[c", 3);
+		size_t at = after ? (size_t)(after - t.log.data) : 0;
+		memmove(t.log.data, t.log.data + at, t.log.len - at);
+		t.log.len -= at;
+		ok(log_has(&t, rows[i].has) && !log_has(&t, rows[i].has_not), "%s", rows[i].env);
+		pty_stop(&t);
+	}
+	const char *plain[] = {"LC_ALL=C", NULL};
+	start(&t, TARGET, plain, 100, 30);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "?");
+	pty_wait(&t, "Keys", WAIT_MS);
+	bool is_ascii = true;
+	for (size_t i = 0; i < t.log.len; i++)
+		is_ascii = is_ascii && (uint8_t)t.log.data[i] < 0x80;
+	ok(is_ascii, "a locale without UTF-8 gets ASCII");
+	pty_stop(&t);
+	const char *dumb[] = {"TERM=dumb", NULL};
+	start(&t, TARGET, dumb, 100, 30);
+	ok(pty_wait_end(&t, WAIT_MS) && WIFEXITED(t.status) && WEXITSTATUS(t.status) == 0, "TERM=dumb ends with 0");
+	ok(log_has(&t, "overview instead") && log_has(&t, "functions") && !log_has(&t, "\x1b"), "and prints the overview");
+	pty_stop(&t);
+}
+
+static void test_bad_files(void)
+{
+	static const char *const files[] = {"/nonexistent/file", "/tmp", "/dev/null"};
+	struct pty_term t;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		start(&t, files[i], NULL, 100, 30);
+		ok(pty_wait_end(&t, WAIT_MS) && WIFEXITED(t.status) && WEXITSTATUS(t.status) != 0 && log_has(&t, "scry: ") &&
+		   !log_has(&t, "1049h"), "%s: a line on stderr and no full screen", files[i]);
+		pty_stop(&t);
+	}
+}
+
+int main(void)
+{
+	static const struct { const char *name; void (*run)(void); } tests[] = {
+		{"first", test_first_frames}, {"walk", test_walk}, {"keys", test_every_key}, {"resize", test_resize_storm},
+		{"paste", test_paste}, {"idle", test_idle}, {"scroll", test_scroll_bytes}, {"stuck", test_stuck_reader},
+		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"bad", test_bad_files}};
+	const char *only = getenv("ONLY");
+	char store[] = "/tmp/scry-pty-XXXXXX";
+	scry = getenv("SCRY");
+	if (!scry || access(scry, X_OK) || access(TARGET, R_OK)) {
+		printf("1..0 # skip SCRY or " TARGET " is missing\n");
+		return 0;
+	}
+	if (!mkdtemp(store))
+		return 2;
+	setenv("SCRY_STORE", store, 1);
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		if (!only || strstr(only, tests[i].name))
+			tests[i].run();
+	}
+	printf("1..%d\n", test_cnt);
+	char command[64];
+	snprintf(command, sizeof(command), "%s", store);
+	char *argv[] = {"rm", "-rf", command, NULL};
+	pid_t pid = fork();
+	if (pid == 0) {
+		execvp("rm", argv);
+		_exit(127);
+	}
+	waitpid(pid, NULL, 0);
+	return fail_cnt ? 1 : 0;
+}
