@@ -275,7 +275,7 @@ static void column_widths(const struct tui_list *l, int w, int *ret)
 		if (!ret[i])
 			rest = i;
 	}
-	int need_rest = rest >= 0 ? 12 : 0;
+	int need_rest = rest >= 0 ? 18 : 0;
 	for (int i = l->ops->column_cnt - 1; i >= 0 && used + need_rest > w; i--) {
 		if (i == rest || !ret[i])
 			continue;

@@ -61,6 +61,7 @@ static void apply_caps(struct loop *l)
 	l->writer.depth = l->caps.depth;
 	l->writer.has_sync = l->caps.has_sync;
 	l->writer.has_margins = l->caps.has_margins;
+	l->writer.has_bce = l->caps.has_bce;
 	term_theme(&l->writer.palette, l->tui.is_light);
 	term_writer_forget(&l->writer);
 	l->tui.is_dirty = true;

@@ -84,20 +84,25 @@ static struct layout layout(int w)
 	return l;
 }
 
-static void draw_byte(struct tui *t, struct cells_rect r, const struct layout *l, int i, uint8_t byte, bool mapped, bool is_cur)
+struct hex_byte {
+	uint8_t value;
+	bool is_mapped, is_cur;
+};
+
+static void draw_byte(struct tui *t, struct cells_rect r, const struct layout *l, int i, struct hex_byte b)
 {
 	static const char digits[] = "0123456789abcdef";
-	enum term_role bg = is_cur ? ROLE_BG_SELECT : ROLE_BG;
-	bool is_text = byte >= 0x20 && byte < 0x7f;
-	enum term_role fg = is_cur ? ROLE_SELECT : !mapped || !byte ? ROLE_DIM : is_text ? ROLE_STRING : ROLE_TEXT;
+	enum term_role bg = b.is_cur ? ROLE_BG_SELECT : ROLE_BG;
+	bool is_text = b.value >= 0x20 && b.value < 0x7f;
+	enum term_role fg = b.is_cur ? ROLE_SELECT : !b.is_mapped || !b.value ? ROLE_DIM : is_text ? ROLE_STRING : ROLE_TEXT;
 	struct cells_style st = tui_style(fg, bg);
 	int x = r.x + l->hex_col + hex_col(i);
 	if (x + 1 < r.x + r.w) {
-		cells_put(&t->grid, x, r.y, mapped ? (uint32_t)digits[byte >> 4] : '?', st);
-		cells_put(&t->grid, x + 1, r.y, mapped ? (uint32_t)digits[byte & 15] : '?', st);
+		cells_put(&t->grid, x, r.y, b.is_mapped ? (uint32_t)digits[b.value >> 4] : '?', st);
+		cells_put(&t->grid, x + 1, r.y, b.is_mapped ? (uint32_t)digits[b.value & 15] : '?', st);
 	}
 	if (l->text_col >= 0) {
-		uint32_t cp = !mapped ? ' ' : is_text ? byte : cells_glyph(&t->grid, GLYPH_DOT);
+		uint32_t cp = !b.is_mapped ? ' ' : is_text ? b.value : cells_glyph(&t->grid, GLYPH_DOT);
 		cells_put(&t->grid, r.x + l->text_col + i, r.y, cp, st);
 	}
 }
@@ -122,7 +127,7 @@ static void draw_row(struct tui *t, struct cells_rect r, uint64_t va)
 	}
 	ses_bytes(t->snap, va, ROW_LEN, bytes, mapped);
 	for (int i = 0; i < ROW_LEN; i++)
-		draw_byte(t, r, &l, i, bytes[i], mapped[i], va + (uint64_t)i == t->hex.va);
+		draw_byte(t, r, &l, i, (struct hex_byte){bytes[i], mapped[i], va + (uint64_t)i == t->hex.va});
 }
 
 static void keep_in_view(struct tui_hex *h, int height)

@@ -199,24 +199,20 @@ bool pty_wait_end(struct pty_term *t, int ms)
 	return true;
 }
 
-size_t pty_encode_key(uint32_t key, unsigned mods, char *out)
+size_t pty_encode_key(uint32_t key, unsigned mods, char out[PTY_KEY_MAX])
 {
-	static const char *const plain[] = {
-		[TERM_KEY_ESC - TERM_KEY_ESC] = "\x1b", [TERM_KEY_ENTER - TERM_KEY_ESC] = "\r", [TERM_KEY_TAB - TERM_KEY_ESC] = "\t",
-		[TERM_KEY_BACKSPACE - TERM_KEY_ESC] = "\x7f"};
+	static const char *const plain[] = {"\x1b", "\r", "\t", "\x7f"};
 	static const char finals[] = "ABDCHF";
 	static const int numbers[] = {5, 6, 2, 3, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 23, 24};
 	unsigned param = 1 + (mods & TERM_SHIFT ? 1 : 0) + (mods & TERM_ALT ? 2 : 0) + (mods & TERM_CTRL ? 4 : 0);
 	if (key == TERM_KEY_TAB && mods == TERM_SHIFT)
-		return (size_t)sprintf(out, "\x1b[Z");
+		return (size_t)snprintf(out, PTY_KEY_MAX, "\x1b[Z");
 	if (key >= TERM_KEY_ESC && key <= TERM_KEY_BACKSPACE)
-		return (size_t)sprintf(out, "%s", plain[key - TERM_KEY_ESC]);
+		return (size_t)snprintf(out, PTY_KEY_MAX, "%s", plain[key - TERM_KEY_ESC]);
 	if (key >= TERM_KEY_UP && key <= TERM_KEY_END)
-		return (size_t)(mods ? sprintf(out, "\x1b[1;%u%c", param, finals[key - TERM_KEY_UP])
-				     : sprintf(out, "\x1b[%c", finals[key - TERM_KEY_UP]));
+		return (size_t)snprintf(out, PTY_KEY_MAX, "\x1b[1;%u%c", param, finals[key - TERM_KEY_UP]);
 	if (key >= TERM_KEY_PGUP)
-		return (size_t)(mods ? sprintf(out, "\x1b[%d;%u~", numbers[key - TERM_KEY_PGUP], param)
-				     : sprintf(out, "\x1b[%d~", numbers[key - TERM_KEY_PGUP]));
+		return (size_t)snprintf(out, PTY_KEY_MAX, "\x1b[%d;%u~", numbers[key - TERM_KEY_PGUP], param);
 	size_t n = 0;
 	if (mods & TERM_ALT)
 		out[n++] = '\x1b';

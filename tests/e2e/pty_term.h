@@ -43,6 +43,7 @@ bool pty_wait(struct pty_term *t, const char *text, int ms);
 bool pty_wait_end(struct pty_term *t, int ms);
 
 /* The bytes a terminal sends for a key. */
-size_t pty_encode_key(uint32_t key, unsigned mods, char *out);
+#define PTY_KEY_MAX 32
+size_t pty_encode_key(uint32_t key, unsigned mods, char out[PTY_KEY_MAX]);
 
 #endif

@@ -59,7 +59,7 @@ const char *term_caps_queries(const struct term_caps *c)
 	if (c->is_console)
 		return "\x1b[c";
 	return "\x1b[>0q"                                      /* what it is */
-	       "\x1bP+q524742\x1b\\"                           /* terminfo's RGB */
+	       "\x1bP+q524742\x1b\\\x1bP+q626365\x1b\\"       /* terminfo's RGB; bce */
 	       "\x1b[48;2;1;2;3m\x1bP$qm\x1b\\\x1b[m"          /* does a 24-bit colour read back? */
 	       "\x1b[?2026$p\x1b[?69$p"                        /* synchronised update; left and right margins */
 	       "\x1b]11;?\x1b\\"                               /* the ground's colour */
@@ -143,6 +143,11 @@ static bool reply_dcs(struct term_caps *c, const char *s, size_t len)
 {
 	if (starts(s, len, "1+r524742"))
 		return set_true_colour(c);
+	if (starts(s, len, "1+r626365")) {
+		bool is_news = !c->has_bce;
+		c->has_bce = true;
+		return is_news;
+	}
 	if (starts(s, len, "1$r"))
 		return (contains(s, len, "48:2:1:2:3") || contains(s, len, "48;2;1;2;3") || contains(s, len, "48:2::1:2:3")) &&
 		       set_true_colour(c);
@@ -152,8 +157,13 @@ static bool reply_dcs(struct term_caps *c, const char *s, size_t len)
 	for (size_t i = 0; i < n; i++)
 		c->name[i] = s[i + 2] >= 0x20 && s[i + 2] < 0x7f ? s[i + 2] : '?';
 	c->name[n] = '\0';
-	/* tmux answers no colour question but keeps 24-bit colours, and reduces them for a terminal that cannot. */
-	return starts(c->name, n, "tmux") && set_true_colour(c);
+	/* tmux answers no such question but keeps 24-bit colours, reduces them for a terminal that cannot, and erases with the
+	 * ground of the moment. */
+	if (!starts(c->name, n, "tmux"))
+		return false;
+	set_true_colour(c);
+	c->has_bce = true;
+	return true;
 }
 
 bool term_caps_reply(struct term_caps *c, const struct term_ev *ev)

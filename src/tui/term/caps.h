@@ -18,7 +18,7 @@ struct term_caps {
 	bool is_console;     /* the Linux console: no alternate screen, few queries */
 	bool is_utf8;        /* the locale's character set */
 	bool is_light;       /* the terminal's ground is light */
-	bool has_sync, has_margins, has_key_codes /* kitty's keyboard protocol */;
+	bool has_sync, has_margins, has_bce /* erasing takes the ground */, has_key_codes /* kitty's keyboard protocol */;
 	bool is_asked, is_answered; /* queries sent; device attributes, the last of them, arrived */
 	char name[64];       /* what it calls itself, or "" */
 };

@@ -12,6 +12,7 @@
  * its cell. Autowrap is off while we draw (tty.c), so the last column needs no care beyond the same rule.
  */
 #define CELL_UNKNOWN UINT32_MAX
+#define ERASE_MIN 8
 #define GAP_MAX 4 /* unchanged cells that are cheaper to write again than to jump over */
 
 void term_writer_fini(struct term_writer *w)
@@ -33,9 +34,41 @@ void term_writer_forget(struct term_writer *w)
 	w->cur_shown = true; /* so that hiding it is written */
 }
 
+static uint32_t resolve(const struct term_writer *w, uint8_t role)
+{
+	role = role < TERM_ROLE_MAX ? role : 0;
+	if (!role || w->depth == TERM_MONO)
+		return UINT32_MAX;
+	if (w->depth == TERM_16)
+		return w->palette.c16[role] == TERM_COLOUR_DEFAULT ? UINT32_MAX : w->palette.c16[role];
+	return w->depth == TERM_256 ? w->palette.c256[role] : w->palette.rgb[role];
+}
+
+static uint8_t cell_attr(const struct term_writer *w, const struct cells_cell *c)
+{
+	uint8_t attr = c->st.attr;
+	if (w->depth == TERM_MONO) {
+		attr |= w->palette.mono_attr[c->st.fg < TERM_ROLE_MAX ? c->st.fg : 0];
+		attr |= w->palette.mono_attr[c->st.bg < TERM_ROLE_MAX ? c->st.bg : 0];
+	}
+	return attr;
+}
+
+/* Nothing of it is seen but its ground. */
+static bool is_blank(const struct term_writer *w, const struct cells_cell *c)
+{
+	return c->cp == ' ' && !c->mark[0] && !(cell_attr(w, c) & (CELLS_UNDERLINE | CELLS_REVERSE));
+}
+
 static bool same_cell(const struct cells_cell *a, const struct cells_cell *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* Whether they look the same; text colour and weight do not matter where there is no text. */
+static bool same_look(const struct term_writer *w, const struct cells_cell *a, const struct cells_cell *b)
+{
+	return same_cell(a, b) || (is_blank(w, a) && is_blank(w, b) && resolve(w, a->st.bg) == resolve(w, b->st.bg));
 }
 
 static void move_to(struct term_writer *w, int x, int y, struct buf *out)
@@ -58,16 +91,6 @@ static void move_to(struct term_writer *w, int x, int y, struct buf *out)
 	w->cur_y = y;
 }
 
-static uint32_t resolve(const struct term_writer *w, uint8_t role)
-{
-	role = role < TERM_ROLE_MAX ? role : 0;
-	if (!role || w->depth == TERM_MONO)
-		return UINT32_MAX;
-	if (w->depth == TERM_16)
-		return w->palette.c16[role] == TERM_COLOUR_DEFAULT ? UINT32_MAX : w->palette.c16[role];
-	return w->depth == TERM_256 ? w->palette.c256[role] : w->palette.rgb[role];
-}
-
 static void add_colour(const struct term_writer *w, uint32_t colour, bool is_bg, struct buf *out)
 {
 	unsigned base = is_bg ? 40 : 30;
@@ -81,16 +104,6 @@ static void add_colour(const struct term_writer *w, uint32_t colour, bool is_bg,
 		buf_printf(out, "%u;2;%u;%u;%u;", base + 8, colour >> 16, colour >> 8 & 0xff, colour & 0xff);
 }
 
-static uint8_t cell_attr(const struct term_writer *w, const struct cells_cell *c)
-{
-	uint8_t attr = c->st.attr;
-	if (w->depth == TERM_MONO) {
-		attr |= w->palette.mono_attr[c->st.fg < TERM_ROLE_MAX ? c->st.fg : 0];
-		attr |= w->palette.mono_attr[c->st.bg < TERM_ROLE_MAX ? c->st.bg : 0];
-	}
-	return attr;
-}
-
 /* Selects the cell's look with the fewest parameters. */
 static void set_pen(struct term_writer *w, const struct cells_cell *c, struct buf *out)
 {
@@ -98,6 +111,10 @@ static void set_pen(struct term_writer *w, const struct cells_cell *c, struct bu
 	uint32_t fg = resolve(w, c->st.fg);
 	uint32_t bg = resolve(w, c->st.bg);
 	uint8_t attr = cell_attr(w, c);
+	if (w->pen_known && is_blank(w, c)) {
+		fg = w->pen_fg;
+		attr = w->pen_attr & (CELLS_BOLD | CELLS_ITALIC);
+	}
 	if (w->pen_known && fg == w->pen_fg && bg == w->pen_bg && attr == w->pen_attr)
 		return;
 	buf_add_str(out, "\x1b[");
@@ -169,12 +186,39 @@ static void fill_gap(struct term_writer *w, const struct cells *next, int x, int
 		put_cell(w, next, w->cur_x, y, out);
 }
 
+/* Erases a run of blanks at x instead of writing it; the cells it covered, 0 when the run is too short for that. */
+static int erase_blanks(struct term_writer *w, const struct cells *next, int x, int y, struct buf *out)
+{
+	const struct cells_cell *row = &next->cell[y * next->w];
+	int n = 0;
+	while (w->has_bce && x + n < next->w && is_blank(w, &row[x + n]) &&
+	       resolve(w, row[x + n].st.bg) == resolve(w, row[x].st.bg))
+		n++;
+	if (n < ERASE_MIN)
+		return 0;
+	move_to(w, x, y, out);
+	set_pen(w, &row[x], out);
+	if (x + n == next->w)
+		buf_add_str(out, "\x1b[K");
+	else
+		buf_printf(out, "\x1b[%dX", n);
+	memcpy(&w->front.cell[y * next->w + x], &row[x], (size_t)n * sizeof(*row));
+	return n;
+}
+
 static void diff_row(struct term_writer *w, const struct cells *next, int y, struct buf *out)
 {
 	for (int x = 0; x < next->w; x++) {
 		const struct cells_cell *c = &next->cell[y * next->w + x];
-		if (same_cell(c, &w->front.cell[y * next->w + x]))
+		if (same_look(w, c, &w->front.cell[y * next->w + x])) {
+			w->front.cell[y * next->w + x] = *c; /* so that rows are known again when they move */
 			continue;
+		}
+		int erased = erase_blanks(w, next, x, y, out);
+		if (erased) {
+			x += erased - 1;
+			continue;
+		}
 		if (c->width == 0) { /* written with its left half */
 			w->front.cell[y * next->w + x] = *c;
 			continue;

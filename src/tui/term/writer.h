@@ -18,6 +18,7 @@ struct term_writer {
 	struct term_palette palette;
 	bool has_sync;      /* the terminal knows synchronised updates (mode 2026) */
 	bool has_margins;   /* and left and right margins (mode 69) */
+	bool has_bce;       /* erasing takes the current ground */
 	bool no_scroll;     /* the terminal's scroll regions cannot be trusted */
 	/* Where rows are likely to have moved up or down together since the last frame; w 0: nowhere. */
 	struct cells_rect scroll_hint;
