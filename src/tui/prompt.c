@@ -133,20 +133,18 @@ static void complete(struct tui *t)
 	struct tui_prompt *p = &t->prompt;
 	char glob[TUI_FILTER_MAX + 2];
 	struct ses_func *funcs;
-	uint32_t cnt;
-	uint64_t total;
 	if (p->kind != TUI_PROMPT_GOTO || !p->len || p->pos != p->len)
 		return;
 	snprintf(glob, sizeof(glob), "%s*", p->text);
 	struct ses_page page = {.filter = glob, .limit = 200};
 	struct ses_call call = tui_call(t, 50);
-	struct err *e = ses_functions(t->snap, &call, &page, &t->frame_arena, &funcs, &cnt, &total);
-	if (e || !cnt) {
+	struct err *e = ses_functions(t->snap, &call, &page, &t->frame_arena, &funcs);
+	if (e || !page.cnt) {
 		err_free(e);
 		return;
 	}
 	uint32_t same = funcs[0].name.len;
-	for (uint32_t i = 1; i < cnt; i++) {
+	for (uint32_t i = 1; i < page.cnt; i++) {
 		uint32_t n = 0;
 		while (n < same && n < funcs[i].name.len && funcs[i].name.s[n] == funcs[0].name.s[n])
 			n++;
@@ -157,8 +155,8 @@ static void complete(struct tui *t)
 		p->text[same] = '\0';
 		p->len = p->pos = same;
 	}
-	if (total > 1)
-		tui_say(t, false, "%llu names begin so", (unsigned long long)total);
+	if (page.total > 1)
+		tui_say(t, false, "%llu names begin so", (unsigned long long)page.total);
 }
 
 static void special_key(struct tui *t, uint32_t key)

@@ -43,19 +43,18 @@ int tui_search_kind(const char *text, const char **ret_what)
 static void run_once(struct search_job *s, uint64_t from)
 {
 	struct ses_hit *hits;
-	uint32_t cnt = 0;
-	uint64_t next;
-	bool more = true;
-	while (more && !cnt && !s->err) {
-		s->err = ses_search(s->job.snap, &s->job.call, s->kind, s->what, from, s->back, 1, &s->arena, &hits, &cnt, &next,
-				    &more);
-		if (!s->err && cnt) {
+	struct ses_search_ask ask = {.kind = s->kind, .what = s->what, .from_va = from, .back = s->back, .limit = 1, .has_more = true};
+	while (ask.has_more && !s->is_found && !s->err) {
+		s->err = ses_search(s->job.snap, &s->job.call, &ask, &s->arena, &hits);
+		if (s->err)
+			return;
+		if (ask.cnt) {
 			s->is_found = true;
 			s->found = hits[0].addr;
 		}
-		if (!s->err && more && next == from)
-			break;
-		from = next;
+		if (ask.next_va == ask.from_va)
+			return;
+		ask.from_va = ask.next_va;
 	}
 }
 

@@ -5,10 +5,12 @@
 static struct err *functions_fetch(const struct tui_query *q, struct tui_page *ret)
 {
 	struct ses_func *f;
-	uint32_t cnt;
-	struct err *e = ses_functions(q->snap, q->call, &q->page, &ret->arena, &f, &cnt, &ret->total);
+	struct ses_page page = q->page;
+	struct err *e = ses_functions(q->snap, q->call, &page, &ret->arena, &f);
 	if (e)
 		return e;
+	uint32_t cnt = page.cnt;
+	ret->total = page.total;
 	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, cnt + 1);
 	if (!ret->rows)
 		return &err_nomem;

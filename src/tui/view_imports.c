@@ -4,16 +4,18 @@
 #include <string.h>
 
 /* Imports, exports and all symbols: one shape, three sources. */
-typedef struct err *source_fn(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			      struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+typedef struct err *source_fn(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			      struct ses_import **ret);
 
 static struct err *fetch(const struct tui_query *q, struct tui_page *ret, source_fn *source)
 {
 	struct ses_import *m;
-	uint32_t cnt;
-	struct err *e = source(q->snap, q->call, &q->page, &ret->arena, &m, &cnt, &ret->total);
+	struct ses_page page = q->page;
+	struct err *e = source(q->snap, q->call, &page, &ret->arena, &m);
 	if (e)
 		return e;
+	uint32_t cnt = page.cnt;
+	ret->total = page.total;
 	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, cnt + 1);
 	if (!ret->rows)
 		return &err_nomem;

@@ -23,7 +23,8 @@ static uint32_t fetch(struct tui *t, struct tui_place at, uint32_t count, bool b
 {
 	struct ses_call call = tui_call(t, 0);
 	uint32_t cnt = 0;
-	struct err *e = ses_heads(t->snap, &call, at.va, sub_arg(at.sub), MIN(count, LINE_MAX), back, &t->frame_arena, ret, &cnt);
+	struct ses_at ask = {at.va, sub_arg(at.sub), MIN(count, LINE_MAX), back};
+	struct err *e = ses_heads(t->snap, &call, &ask, &t->frame_arena, ret, &cnt);
 	if (e) {
 		err_free(e);
 		return 0;
@@ -72,8 +73,8 @@ static bool load(struct tui *t, uint32_t count)
 	l->lines_va = l->top_va;
 	l->lines_sub = l->top_sub;
 	l->lines_want = count;
-	struct err *e = ses_heads(t->snap, &call, l->top_va, sub_arg(l->top_sub), count, false, &l->arena, &l->lines,
-				  &l->line_cnt);
+	struct ses_at ask = {.va = l->top_va, .sub = sub_arg(l->top_sub), .count = count};
+	struct err *e = ses_heads(t->snap, &call, &ask, &l->arena, &l->lines, &l->line_cnt);
 	if (e)
 		tui_say_err(t, e);
 	return l->line_cnt > 0;
@@ -487,8 +488,6 @@ static void sideways(struct tui *t, int by)
 static void function(struct tui *t, int by)
 {
 	struct ses_func *funcs;
-	uint64_t total = 0;
-	uint32_t cnt;
 	struct ses_call call = tui_call(t, 0);
 	struct ses_page one = {.limit = 1};
 	uint64_t lo = 0;
@@ -496,21 +495,21 @@ static void function(struct tui *t, int by)
 	/* First function above the cursor (by > 0) or not below it. */
 	while (lo < hi) {
 		one.offset = lo + (hi - lo) / 2;
-		struct err *e = ses_functions(t->snap, &call, &one, &t->frame_arena, &funcs, &cnt, &total);
+		struct err *e = ses_functions(t->snap, &call, &one, &t->frame_arena, &funcs);
 		if (e) {
 			err_free(e);
 			return;
 		}
-		if (cnt && (by > 0 ? funcs[0].addr <= t->listing.va : funcs[0].addr < t->listing.va))
+		if (one.cnt && (by > 0 ? funcs[0].addr <= t->listing.va : funcs[0].addr < t->listing.va))
 			lo = one.offset + 1;
 		else
-			hi = MIN(one.offset, total);
+			hi = MIN(one.offset, one.total);
 	}
 	if (by < 0 && !lo)
 		return;
 	one.offset = by > 0 ? lo : lo - 1;
-	struct err *e = ses_functions(t->snap, &call, &one, &t->frame_arena, &funcs, &cnt, &total);
-	if (!e && cnt)
+	struct err *e = ses_functions(t->snap, &call, &one, &t->frame_arena, &funcs);
+	if (!e && one.cnt)
 		tui_go(t, funcs[0].addr);
 	err_free(e);
 }

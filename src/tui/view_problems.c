@@ -6,10 +6,12 @@
 static struct err *problems_fetch(const struct tui_query *q, struct tui_page *ret)
 {
 	struct ses_problem *p;
-	uint32_t cnt;
-	struct err *e = ses_problems(q->snap, &q->page, &ret->arena, &p, &cnt, &ret->total);
+	struct ses_page page = q->page;
+	struct err *e = ses_problems(q->snap, &page, &ret->arena, &p);
 	if (e)
 		return e;
+	uint32_t cnt = page.cnt;
+	ret->total = page.total;
 	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, cnt + 1);
 	if (!ret->rows)
 		return &err_nomem;

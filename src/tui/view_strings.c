@@ -8,10 +8,13 @@
 static struct err *strings_fetch(const struct tui_query *q, struct tui_page *ret)
 {
 	struct ses_string *s;
-	uint32_t cnt;
-	struct err *e = ses_strings(q->snap, q->call, &q->page, MIN_LEN, &ret->arena, &s, &cnt, &ret->total);
+	struct ses_page page = q->page;
+	page.min_len = MIN_LEN;
+	struct err *e = ses_strings(q->snap, q->call, &page, &ret->arena, &s);
 	if (e)
 		return e;
+	uint32_t cnt = page.cnt;
+	ret->total = page.total;
 	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, cnt + 1);
 	if (!ret->rows)
 		return &err_nomem;

@@ -8,11 +8,14 @@
 static struct err *xrefs_fetch(const struct tui_query *q, struct tui_page *ret)
 {
 	struct ses_xref *x;
-	uint32_t cnt;
 	bool is_from = q->kind;
-	struct err *e = ses_xrefs(q->snap, q->call, q->va, is_from, is_from, &q->page, &ret->arena, &x, &cnt, &ret->total);
+	struct ses_xref_ask ask = {.va = q->va, .from = is_from, .whole_func = is_from};
+	struct ses_page page = q->page;
+	struct err *e = ses_xrefs(q->snap, q->call, &ask, &page, &ret->arena, &x);
 	if (e)
 		return e;
+	uint32_t cnt = page.cnt;
+	ret->total = page.total;
 	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, cnt + 1);
 	if (!ret->rows)
 		return &err_nomem;
@@ -47,14 +50,13 @@ const struct tui_list_ops tui_xrefs_list = {
 static struct err *hits_fetch(const struct tui_query *q, struct tui_page *ret)
 {
 	struct ses_hit *h;
-	uint32_t cnt;
-	uint64_t next;
 	uint64_t end = q->page.offset + q->page.limit;
-	uint32_t limit = (uint32_t)MIN(end, 100000);
-	struct err *e = ses_search(q->snap, q->call, (enum ses_search_kind)q->kind, q->what, 0, false, limit, &ret->arena, &h, &cnt,
-				   &next, &ret->has_more);
+	struct ses_search_ask ask = {.kind = (enum ses_search_kind)q->kind, .what = q->what, .limit = (uint32_t)MIN(end, 100000)};
+	struct err *e = ses_search(q->snap, q->call, &ask, &ret->arena, &h);
 	if (e)
 		return e;
+	uint32_t cnt = ask.cnt;
+	ret->has_more = ask.has_more;
 	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, (size_t)cnt + 1);
 	if (!ret->rows)
 		return &err_nomem;

@@ -265,16 +265,19 @@ static bool step(uint64_t *i, uint32_t *sub, bool back)
 	return true;
 }
 
-struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, uint64_t va, uint32_t sub, uint32_t count, bool back,
-		      struct arena *a, struct ses_head **ret, uint32_t *ret_cnt)
+struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, const struct ses_at *at, struct arena *a,
+		      struct ses_head **ret, uint32_t *ret_cnt)
 {
+	uint64_t va = at->va;
+	uint32_t sub = at->sub;
+	uint32_t count = at->count;
 	uint64_t i;
 	uint32_t n = 0;
 	fake_config.call_cnt++;
 	if (!item_of(va, &i))
 		return err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)va);
 	sub = sub == 0 && pre_cnt(i) ? 1 : sub > pre_cnt(i) ? 0 : sub;
-	if (back) {
+	if (at->back) {
 		while (n < count && step(&i, &sub, true))
 			n++;
 		count = n;
@@ -375,16 +378,16 @@ static struct err *check_deadline(const struct ses_call *call)
 	return NULL;
 }
 
-struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			  struct ses_func **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			  struct ses_func **ret)
 {
 	struct err *e = check_deadline(call);
 	if (e)
 		return e;
 	uint32_t limit = page->limit ? page->limit : 1000;
 	*ret = ARENA_ARRAY(a, struct ses_func, limit + 1);
-	*ret_cnt = 0;
-	*ret_total = 0;
+	page->cnt = 0;
+	page->total = 0;
 	/* A preview knows every third function. */
 	for (uint32_t i = 0; i < fake_config.func_cnt; i += sn->is_preview ? 3 : 1) {
 		char plain[32];
@@ -392,10 +395,10 @@ struct err *ses_functions(struct ses_snap *sn, const struct ses_call *call, cons
 		const char *name = i && i < 4 ? func_name(a, i) : plain;
 		if (page->filter && !glob_match(page->filter, strlen(page->filter), name, strlen(name), true))
 			continue;
-		uint64_t at = (*ret_total)++;
-		if (at < page->offset || *ret_cnt == limit)
+		uint64_t at = page->total++;
+		if (at < page->offset || page->cnt == limit)
 			continue;
-		(*ret)[(*ret_cnt)++] = (struct ses_func){.id = i, .addr = FAKE_TEXT + i * FAKE_FUNC_LEN, .size = FAKE_FUNC_LEN,
+		(*ret)[page->cnt++] = (struct ses_func){.id = i, .addr = FAKE_TEXT + i * FAKE_FUNC_LEN, .size = FAKE_FUNC_LEN,
 							 .name = copy(a, name), .demangled = text(""),
 							 .flags = i == 5 ? SES_FN_NORETURN : i == 6 ? SES_FN_THUNK : 0,
 							 .source = "symbol"};
@@ -413,85 +416,85 @@ bool ses_func_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_f
 	return true;
 }
 
-struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, uint32_t min_len,
-			struct arena *a, struct ses_string **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			struct ses_string **ret)
 {
 	*ret = ARENA_ARRAY(a, struct ses_string, STRING_CNT);
-	*ret_cnt = 0;
-	*ret_total = 0;
+	page->cnt = 0;
+	page->total = 0;
 	for (uint32_t i = 0; i < STRING_CNT; i++) {
 		const char *s = i == 1 ? "line\nbreak\x1b[2J" : i == 2 ? "\xe2\x80\xaetfel" : "some text";
 		if (page->filter && !glob_match(page->filter, strlen(page->filter), s, strlen(s), true))
 			continue;
-		uint64_t at = (*ret_total)++;
+		uint64_t at = page->total++;
 		if (at < page->offset || at - page->offset >= page->limit)
 			continue;
-		(*ret)[(*ret_cnt)++] = (struct ses_string){FAKE_STRINGS + i * STRING_LEN, (uint32_t)strlen(s), "ascii", copy(a, s)};
+		(*ret)[page->cnt++] = (struct ses_string){FAKE_STRINGS + i * STRING_LEN, (uint32_t)strlen(s), "ascii", copy(a, s)};
 	}
 	return NULL;
 }
 
-struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			struct ses_import **ret)
 {
 	*ret = ARENA_ARRAY(a, struct ses_import, 2);
 	(*ret)[0] = (struct ses_import){.has_addr = true, .addr = FAKE_TEXT + 64, .name = text("puts"), .demangled = text(""),
 					.library = text("libc.so.6"), .version = text("GLIBC_2.2.5"), .kind = "func"};
 	(*ret)[1] = (struct ses_import){.name = text("__gmon_start__"), .demangled = text(""), .library = text(""),
 					.version = text(""), .kind = "notype"};
-	*ret_cnt = page->offset ? 0 : MIN(2, page->limit);
-	*ret_total = 2;
+	page->cnt = page->offset ? 0 : MIN(2, page->limit);
+	page->total = 2;
 	return NULL;
 }
 
-struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_exports(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			struct ses_import **ret)
 {
-	*ret_cnt = 0;
-	*ret_total = 0;
+	page->cnt = 0;
+	page->total = 0;
 	return NULL;
 }
 
-struct err *ses_symbols(struct ses_snap *sn, const struct ses_call *call, const struct ses_page *page, struct arena *a,
-			struct ses_import **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_symbols(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
+			struct ses_import **ret)
 {
-	return ses_imports(sn, call, page, a, ret, ret_cnt, ret_total);
+	return ses_imports(sn, call, page, a, ret);
 }
 
-struct err *ses_problems(struct ses_snap *sn, const struct ses_page *page, struct arena *a, struct ses_problem **ret,
-			 uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_problems(struct ses_snap *sn, struct ses_page *page, struct arena *a, struct ses_problem **ret)
 {
-	*ret_cnt = 0;
-	*ret_total = 0;
+	page->cnt = 0;
+	page->total = 0;
 	return NULL;
 }
 
-struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, uint64_t va, bool from, bool whole_func,
-		      const struct ses_page *page, struct arena *a, struct ses_xref **ret, uint32_t *ret_cnt, uint64_t *ret_total)
+struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, const struct ses_xref_ask *ask, struct ses_page *page,
+		      struct arena *a, struct ses_xref **ret)
 {
+	uint64_t va = ask->va;
+	bool from = ask->from;
 	*ret = ARENA_ARRAY(a, struct ses_xref, 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint64_t other = FAKE_TEXT + (20 + i) * FAKE_FUNC_LEN + 20;
 		(*ret)[i] = (struct ses_xref){.from = from ? va : other, .to = from ? other : va, .kind = "call", .has_func = true,
 					      .func_addr = other, .func = text("caller"), .text = text("call main")};
 	}
-	*ret_cnt = page->offset ? 0 : MIN(3, page->limit);
-	*ret_total = 3;
+	page->cnt = page->offset ? 0 : MIN(3, page->limit);
+	page->total = 3;
 	return NULL;
 }
 
-struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, enum ses_search_kind kind, const char *what,
-		       uint64_t from_va, bool back, uint32_t limit, struct arena *a, struct ses_hit **ret, uint32_t *ret_cnt,
-		       uint64_t *ret_next, bool *ret_more)
+struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
+		       struct ses_hit **ret)
 {
 	uint64_t hit = FAKE_TEXT + 10 * FAKE_FUNC_LEN;
 	*ret = ARENA_ARRAY(a, struct ses_hit, 1);
-	*ret_cnt = 0;
-	*ret_more = false;
-	*ret_next = 0;
-	if (strcmp(what, "absent") == 0 || (back ? hit >= from_va : hit < from_va))
+	ask->cnt = 0;
+	ask->has_more = false;
+	ask->next_va = 0;
+	if (strcmp(ask->what, "absent") == 0 || (ask->back ? hit >= ask->from_va : hit < ask->from_va))
 		return NULL;
 	(*ret)[0] = (struct ses_hit){.addr = hit, .has_func = true, .func_addr = hit, .func = text("found_here"), .text = text("hit")};
-	*ret_cnt = 1;
+	ask->cnt = 1;
 	return NULL;
 }
