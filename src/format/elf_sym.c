@@ -204,7 +204,7 @@ static void set_dynamic_version(struct elf *e, struct fmt_symbol *s, uint16_t ve
 		return;
 	s->version = e->versions[idx].name;
 	s->library = e->versions[idx].library;
-	s->is_default_version = !s->is_undefined && !(versym & 0x8000);
+	s->is_default_version = !s->is_undefined && !s->library.s && !(versym & 0x8000);
 }
 
 /* Objects: the symbol's address from its section. Everywhere: thread-local ones are offsets into a template. */
