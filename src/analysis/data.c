@@ -135,8 +135,8 @@ void analysis_each_zone(struct data_stage *x, data_zone_fn *fn)
 	}
 }
 
-/* A place in data that something refers to or that has a name. */
-static void mark(struct data_stage *x, uint32_t loc, bool is_edge)
+/* A place in data that something refers to or that has a name; with neither only the edge of something. */
+static void mark(struct data_stage *x, uint32_t loc, bool is_known, bool is_edge)
 {
 	int i = space_seg_of_loc(&x->d->space, loc);
 	if (i < 0)
@@ -147,7 +147,8 @@ static void mark(struct data_stage *x, uint32_t loc, bool is_edge)
 			x->no_memory = true;
 		return;
 	}
-	bits_set(x->cut, loc);
+	if (is_known)
+		bits_set(x->cut, loc);
 	if (is_edge)
 		bits_set(x->edge, loc);
 }
@@ -157,7 +158,7 @@ static void mark_xref(struct data_stage *x, const struct image_xref *r)
 	if (r->kind == IMAGE_XREF_CALL || r->kind == IMAGE_XREF_JUMP || r->to >= x->d->loc_cnt ||
 	    bits_get(x->code, r->to))
 		return;
-	mark(x, r->to, false);
+	mark(x, r->to, true, false);
 	if (!file_end(x, r->to))
 		return;
 	if (r->kind == IMAGE_XREF_OFFSET)
@@ -333,7 +334,7 @@ static void claim_objects(struct data_stage *x)
 	for (size_t i = 0; i < d->names.cnt; i++) {
 		uint32_t loc = d->names.data[i].loc;
 		if (loc < d->loc_cnt && !bits_get(x->code, loc))
-			mark(x, loc, true);
+			mark(x, loc, true, true);
 	}
 	for (size_t i = 0; i < d->symbols.cnt; i++) {
 		const struct image_symbol *s = &d->symbols.data[i];
@@ -349,7 +350,7 @@ static void claim_objects(struct data_stage *x)
 		if (end > seg_end)
 			continue;
 		if (end < seg_end)
-			mark(x, (uint32_t)end, true);
+			mark(x, (uint32_t)end, false, true);
 		if (!data_end) {
 			if (!VEC_PUSH(&x->nobits_end, (uint32_t)end))
 				x->no_memory = true;
@@ -522,7 +523,7 @@ static void fill_piece(struct data_stage *x, const struct data_zone *z, uint32_t
 /* All that is still free in a zone. */
 static void fill_zone(struct data_stage *x, const struct data_zone *z)
 {
-	uint32_t loc = z->loc;
+	uint32_t loc = z->loc, end = z->loc, cut = z->loc;
 	while (loc < z->end) {
 		if (bits_get(x->taken, loc)) {
 			/* On to the first free byte, a word at a time. */
@@ -530,8 +531,12 @@ static void fill_zone(struct data_stage *x, const struct data_zone *z)
 			loc += word ? (uint32_t)__builtin_ctzll(word) : 64 - loc % 64;
 			continue;
 		}
-		uint32_t end = (uint32_t)bits_next(x->taken, loc, z->end);
-		uint32_t piece = (uint32_t)bits_next(x->cut, loc + 1, end);
+		/* Both are looked for once and hold until they are passed: the pieces before them may be many. */
+		if (loc >= end)
+			end = (uint32_t)bits_next(x->taken, loc, z->end);
+		if (loc >= cut || cut > end)
+			cut = (uint32_t)bits_next(x->cut, loc + 1, end);
+		uint32_t piece = (uint32_t)bits_next(x->edge, loc + 1, cut);
 		if (z->is_exec && !bits_get(x->cut, loc)) {
 			uint32_t pad = padding_end(x, z, loc, piece);
 			if (pad < piece)

@@ -21,8 +21,8 @@ struct data_stage {
 	uint64_t *taken;        /* bytes of instructions and of claimed items */
 	uint64_t *string;       /* bytes of strings with their terminators */
 	uint64_t *align;        /* bytes of padding */
-	uint64_t *cut;          /* an item must begin here: a reference, a name, the edge of an object */
-	uint64_t *edge;         /* no string may cross: a name, the edge of an object, the end of a counted string */
+	uint64_t *cut;          /* an item must begin here: a reference, a name */
+	uint64_t *edge;         /* and here, and no string may cross: a name, the end of an object or of a counted string */
 	uint64_t *pointed;      /* somebody takes the address: an offset reference */
 	uint64_t *object;       /* bytes of objects with a symbol */
 	uint64_t *width[DATA_WIDTH_PLANES]; /* code reads or writes that many bytes here */

@@ -144,14 +144,41 @@ static bool has_few_scripts(const uint8_t *p, size_t len, size_t chars)
 	return script_kinds(&s) <= (chars < LONG_CHARS ? 1 : 2);
 }
 
+/* Whether most characters repeat the one before: masks such as "UUUU3333", tables, fill. */
+static bool is_monotonous(const uint8_t *p, size_t len)
+{
+	size_t repeat_cnt = 0;
+	for (size_t i = 1; i < len; i++)
+		repeat_cnt += p[i] == p[i - 1];
+	return repeat_cnt * 10 > len * 7;
+}
+
 /* `asked`: per cent of letters, digits and common signs. */
 static bool reads_like_words(const struct data_zone *z, const struct run *r, size_t asked)
 {
 	const uint8_t *p = z->bytes + (r->loc - z->loc);
 	size_t plain, chars = analysis_text_chars(p, r->end - r->loc, &plain);
-	if (!chars || plain * 100 < chars * asked)
+	if (!chars || plain * 100 < chars * asked || (!r->is_pointed && is_monotonous(p, r->end - r->loc)))
 		return false;
 	return r->is_ascii || (chars >= MIN_CHARS_LOOSE && has_few_scripts(p, r->end - r->loc, chars));
+}
+
+/* ASCII without controls other than the usual white space. */
+static bool is_printable(const struct data_zone *z, const struct run *r)
+{
+	for (uint32_t loc = r->loc; loc < r->end; loc++) {
+		uint8_t c = z->bytes[loc - z->loc];
+		if (c >= 0x80 || char_class(c) < 2)
+			return false;
+	}
+	return true;
+}
+
+/* "%s", ".": believed only right behind another string, closed, and with somebody who takes its address. */
+static bool is_short_string(const struct data_stage *x, const struct data_zone *z, const struct run *r)
+{
+	return r->chars && r->is_closed && r->is_pointed && r->loc > z->loc && bits_get(x->string, r->loc - 1) &&
+	       is_printable(z, r);
 }
 
 static bool is_string(const struct data_stage *x, const struct data_zone *z, const struct run *r)
@@ -160,13 +187,15 @@ static bool is_string(const struct data_stage *x, const struct data_zone *z, con
 	if (z->is_strings)
 		return r->is_closed;
 	if (r->chars < MIN_CHARS)
-		return false;
+		return is_short_string(x, z, r);
 	if (!r->is_closed) {
 		bool is_language = x->lang != DATA_LANG_NONE;
 		return r->is_pointed && (r->chars >= MIN_CHARS_OPEN || is_language) && reads_like_words(z, r, asked);
 	}
+	if (r->is_pointed && r->is_fresh && is_printable(z, r))
+		return true;
 	if (r->is_pointed)
-		return reads_like_words(z, r, !r->is_ascii || !r->is_fresh ? asked : r->chars < WORDY_CHARS ? 25 : 0);
+		return reads_like_words(z, r, asked);
 	if (z->is_exec)
 		return r->chars >= MIN_CHARS_LOOSE && r->is_fresh && reads_like_words(z, r, asked);
 	if (z->is_writable && r->chars < MIN_CHARS_WRITABLE)

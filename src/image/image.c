@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "image/image.h"
+
 #include "image/image_int.h"
 
 #include <errno.h>
