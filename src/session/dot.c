@@ -9,7 +9,7 @@
 #include "base/dl.h"
 #include "session/ops.h"
 
-#include <pthread.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void dot_text(struct buf *out, const char *s, size_t len)
 static void dot_begin(struct buf *out, const char *name)
 {
 	buf_printf(out, "digraph %s {\n\tgraph [bgcolor=white];\n"
-		   "\tnode [shape=box, fontname=\"monospace\", fontsize=10];\n\tedge [fontname=\"monospace\", fontsize=9];\n", name);
+		   "\tnode [shape=box, fontname=\"Courier\", fontsize=10];\n\tedge [fontname=\"Courier\", fontsize=9];\n", name);
 }
 
 static struct err *dot_block(struct ses_snap *sn, const struct ses_call *call, const struct ses_block *b, struct buf *out)
@@ -111,24 +111,55 @@ struct err *ses_dot_calls(const struct ses_call_edge *edges, uint32_t cnt, struc
 
 /* --- Graphviz --- */
 
-static void *(*gv_context)(void);
+/*
+ * Only two plugins are given to Graphviz, the dot layout and the plain renderers. Its text layout through Pango would
+ * start threads and read fonts; without it the built-in widths of Courier are used, which also makes the drawing
+ * the same on every machine.
+ */
+struct gv_builtin {
+	const char *name;
+	void *address;
+};
+
+static void *(*gv_context)(const struct gv_builtin *builtins, int demand_loading);
 static void *(*gv_memread)(const char *text);
 static int (*gv_layout)(void *gvc, void *graph, const char *engine);
 static int (*gv_render_data)(void *gvc, void *graph, const char *format, char **ret, unsigned *ret_len);
+static struct gv_builtin gv_plugins[] = {{"gvplugin_dot_layout_LTX_library", NULL}, {"gvplugin_core_LTX_library", NULL}, {NULL, NULL}};
 
 struct svg_job {
 	const struct buf *dot;
 	void *gvc;
 };
 
+static const char svg_what[] = "drawing graphs as SVG";
+
+/* Plugins lie in a folder of their own beside libgvc. */
+static struct err *svg_load_plugin(size_t i, const char *file)
+{
+	Dl_info info;
+	_cleanup_free_ char *path = NULL;
+	if (!dladdr((void *)gv_context, &info) || !info.dli_fname)
+		return err_new(ERR_ENV, "libgvc.so.6 cannot be found again");
+	const char *slash = strrchr(info.dli_fname, '/');
+	if (asprintf(&path, "%.*s/graphviz/%s", slash ? (int)(slash - info.dli_fname) : 1, slash ? info.dli_fname : ".", file) < 0)
+		return &err_nomem;
+	const struct dl_sym sym = {gv_plugins[i].name, &gv_plugins[i].address};
+	return dl_load(path, svg_what, "libgvc6", &sym, 1);
+}
+
 static struct err *svg_load(void)
 {
 	static const struct dl_sym cgraph[] = {{"agmemread", (void **)&gv_memread}};
-	static const struct dl_sym gvc[] = {{"gvContext", (void **)&gv_context},
+	static const struct dl_sym gvc[] = {{"gvContextPlugins", (void **)&gv_context},
 					    {"gvLayout", (void **)&gv_layout},
 					    {"gvRenderData", (void **)&gv_render_data}};
-	struct err *e = dl_load("libcgraph.so.6", "drawing graphs as SVG", "libgvc6", cgraph, ARRAY_LEN(cgraph));
-	return e ? e : dl_load("libgvc.so.6", "drawing graphs as SVG", "libgvc6", gvc, ARRAY_LEN(gvc));
+	struct err *e = dl_load("libcgraph.so.6", svg_what, "libgvc6", cgraph, ARRAY_LEN(cgraph));
+	if (!e)
+		e = dl_load("libgvc.so.6", svg_what, "libgvc6", gvc, ARRAY_LEN(gvc));
+	if (!e)
+		e = svg_load_plugin(0, "libgvplugin_dot_layout.so.6");
+	return e ? e : svg_load_plugin(1, "libgvplugin_core.so.6");
 }
 
 struct err *ses_graphviz_try(void)
@@ -136,20 +167,19 @@ struct err *ses_graphviz_try(void)
 	return svg_load();
 }
 
-/* Before the lock: plugins are files, so a layout and a rendering of a small graph load them. */
+/* Before the lock: a layout and a rendering of a small graph, so that whatever is loaded late is loaded. */
 static struct err *svg_prepare(void *ctx)
 {
 	struct svg_job *job = ctx;
 	struct err *e = svg_load();
 	if (e)
 		return e;
-	job->gvc = gv_context();
+	job->gvc = gv_context(gv_plugins, 0);
 	char *svg = NULL;
 	unsigned len = 0;
-	void *warm = job->gvc ? gv_memread("digraph g { a [shape=box, fontname=\"monospace\", label=\"x\"]; a -> a; }") : NULL;
+	void *warm = job->gvc ? gv_memread("digraph g { a [shape=box, fontname=\"Courier\", label=\"x\"]; a -> a; }") : NULL;
 	if (!warm || gv_layout(job->gvc, warm, "dot") || gv_render_data(job->gvc, warm, "svg", &svg, &len))
-		return err_fix(err_new(ERR_ENV, "Graphviz cannot lay out or write SVG here"), "install the package libgvc6-plugins-gtk or graphviz, "
-			       "then run dot -c");
+		return err_fix(err_new(ERR_ENV, "Graphviz cannot lay out or write SVG here"), "reinstall the package libgvc6");
 	return NULL;
 }
 

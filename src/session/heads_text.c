@@ -270,7 +270,7 @@ static void data_line(struct heads_walk *w)
 		data_pointer(w, v);
 		return;
 	}
-	if (is_word) {
+	if (is_word && w->line.bytes_len) {
 		struct put p = text_begin(w, data_directive(len));
 		put_s(&p, " ");
 		uint32_t at = p.len;
@@ -281,8 +281,8 @@ static void data_line(struct heads_walk *w)
 	}
 	size_t left = 0;
 	const uint8_t *b = space_bytes(s, loc, &left);
-	if (b && bytes_are_all(b, MIN(left, len), 0)) {
-		data_repeat(w, "0");
+	if (!b || bytes_are_all(b, MIN(left, len), 0)) {
+		data_repeat(w, b ? "0" : "?");
 		return;
 	}
 	size_t n = space_read(s, loc, head, MIN(len, sizeof(head)));
