@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#[no_mangle]
+static GOLDEN_WORDS: [&str; 3] = ["golden rust one", "golden rust two", "golden rust three"];
+
 #[inline(never)]
 pub fn golden_sum(values: &[u32]) -> u32 {
     values.iter().fold(0, |a, v| a.wrapping_add(*v))
@@ -6,5 +9,5 @@ pub fn golden_sum(values: &[u32]) -> u32 {
 
 fn main() {
     let n = std::env::args().count() as u32;
-    println!("golden rust says {}", golden_sum(&[n, 2, 3]));
+    println!("{} {}", GOLDEN_WORDS[(n % 3) as usize], golden_sum(&[n, 2, 3]));
 }
