@@ -156,6 +156,11 @@ struct arch_text {
  * and returns the length, or 0 for none. Called only for ARCH_TOK_ADDR values. */
 typedef size_t arch_name_fn(void *ctx, uint64_t va, char *out, size_t cap);
 
+struct arch_names {
+	arch_name_fn *fn;
+	void *ctx;
+};
+
 struct arch {
 	const char *name;          /* "x86-64", "i386", "aarch64" */
 	enum arch_id id;
@@ -182,11 +187,12 @@ struct arch {
 	/*
 	 * The text in the spelling of `objdump -d -M intel` (a64: of objdump) for one instruction:
 	 * lower case, "mov    rax,QWORD PTR [rip+0x2f5e]" with one space after the mnemonic instead of
-	 * objdump's padding; addresses as 0x..., or as names from `name` (null: none). Bad bytes give
+	 * objdump's padding; addresses as 0x..., or as names from `names` (null: none);
+	 * a RIP-relative operand with a name reads "[rip+NAME]"; guesses are not renamed. Bad bytes give
 	 * "(bad)". Returns the length of the instruction in bytes. Hot: 200 rows a page.
 	 */
-	size_t (*format)(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, arch_name_fn *name,
-			 void *name_ctx, struct arch_text *ret);
+	size_t (*format)(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+			 const struct arch_names *names, struct arch_text *ret);
 
 	/* Name of general register r, full width: "rax", "x0". */
 	const char *(*reg_name)(const struct arch *a, uint8_t r);

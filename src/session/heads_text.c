@@ -372,7 +372,8 @@ static void code_line(struct heads_walk *w)
 		return;
 	}
 	const struct arch *a = w->sn->arch;
-	a->format(a, p, left, w->line.va, ses_name_for_operand, w->sn, &w->arch_text);
+	const struct arch_names names = {ses_name_for_operand, w->sn};
+	a->format(a, p, left, w->line.va, &names, &w->arch_text);
 	const struct arch_text *t = &w->arch_text;
 	w->line.text = (struct ses_text){t->text, t->len};
 	for (uint32_t i = 0; i < t->span_cnt && i < HEADS_SPAN_MAX; i++)

@@ -221,7 +221,8 @@ static bool insn_matches(struct search *q, uint32_t loc)
 	if (!p)
 		return false;
 	bool is_imm = q->kind == SES_SEARCH_IMM;
-	q->sn->arch->format(q->sn->arch, p, left, space_va(q->sn->space, loc), is_imm ? NULL : ses_name_for_operand, q->sn, &t);
+	const struct arch_names names = {ses_name_for_operand, q->sn};
+	q->sn->arch->format(q->sn->arch, p, left, space_va(q->sn->space, loc), is_imm ? NULL : &names, &t);
 	return is_imm ? imm_in_text(&t, q->imm, q->sn->arch->bits) : glob_match(q->what, q->what_len, t.text, t.len, true);
 }
 

@@ -85,7 +85,7 @@ static size_t step_our_effect(const struct bench *b, size_t i)
 static size_t step_our_format(const struct bench *b, size_t i)
 {
 	struct arch_text text;
-	size_t n = b->a->format(b->a, b->p + i, b->len - i, VA + i, NULL, NULL, &text);
+	size_t n = b->a->format(b->a, b->p + i, b->len - i, VA + i, NULL, &text);
 	sink += text.len;
 	return n;
 }

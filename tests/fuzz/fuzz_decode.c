@@ -75,10 +75,11 @@ static size_t step(const struct arch *a, const uint8_t *p, size_t len, uint64_t 
 	for (unsigned i = 0; i < in.ref_cnt; i++)
 		CHECK(in.refs[i].kind <= ARCH_REF_OFFSET && (a->bits == 64 || in.refs[i].va <= UINT32_MAX));
 	CHECK(a->bits == 64 || in.target <= UINT32_MAX);
-	size_t n = a->format(a, p, len, va, NULL, NULL, &text);
+	size_t n = a->format(a, p, len, va, NULL, &text);
 	CHECK(n > 0 && n <= len && n <= a->max_len);
 	check_text(a, &text);
-	CHECK(a->format(a, p, len, va, name_of, NULL, &named) == n);
+	const struct arch_names names = {name_of, NULL};
+	CHECK(a->format(a, p, len, va, &names, &named) == n);
 	check_text(a, &named);
 	if (in.flow == ARCH_FLOW_INVALID) {
 		fuzz_rejected++;

@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 	const uint8_t *p = f->data + off;
 	for (uint64_t i = 0; i < len;) {
 		struct arch_text text;
-		size_t n = a->format(a, p + i, len - i, va + i, NULL, NULL, &text);
+		size_t n = a->format(a, p + i, len - i, va + i, NULL, &text);
 		printf("%" PRIx64 " %zu %s\n", va + i, n, text.text);
 		i += n;
 	}

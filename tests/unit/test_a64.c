@@ -171,7 +171,7 @@ static void test_cases(void **state)
 		struct arch_text text;
 		char effect[300];
 		a->decode(a, bytes, len, VA, &in);
-		assert_int_equal(a->format(a, bytes, len, VA, NULL, NULL, &text), 4);
+		assert_int_equal(a->format(a, bytes, len, VA, NULL, &text), 4);
 		assert_string_equal(text.text, cases[i].text);
 		assert_int_equal(in.len, 4);
 		if (in.flow != cases[i].flow || in.flags != cases[i].flags || in.target != cases[i].target)
@@ -199,7 +199,7 @@ static void test_bad(void **state)
 		struct arch_text text;
 		a->decode(a, bytes, len, VA, &in);
 		assert_int_equal(in.flow, ARCH_FLOW_INVALID);
-		assert_int_equal(a->format(a, bytes, len, VA, NULL, NULL, &text), 4);
+		assert_int_equal(a->format(a, bytes, len, VA, NULL, &text), 4);
 		assert_string_equal(text.text, "(bad)");
 		a->decode(a, bytes, 3, VA, &in);
 		assert_int_equal(in.flow, ARCH_FLOW_INVALID);
@@ -222,7 +222,8 @@ static void test_names(void **state)
 	static const uint8_t tbz[4] = {0x80, 0x00, 0x18, 0x36};
 	char name[] = "target";
 	struct arch_text text;
-	a->format(a, tbz, 4, VA, name_of, name, &text);
+	const struct arch_names names = {name_of, name};
+	a->format(a, tbz, 4, VA, &names, &text);
 	assert_string_equal(text.text, "tbz w0, #3, target");
 	const struct arch_span *last = &text.spans[text.span_cnt - 1];
 	assert_int_equal(last->kind, ARCH_TOK_NAME);

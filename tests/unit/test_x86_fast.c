@@ -168,7 +168,7 @@ static void test_truncated(void **state)
 			struct arch_text text;
 			a->decode(a, cut, n, 0x401000, &in);
 			assert_in_range(in.len, 1, n);
-			size_t text_len = a->format(a, cut, n, 0x401000, NULL, NULL, &text);
+			size_t text_len = a->format(a, cut, n, 0x401000, NULL, &text);
 			assert_in_range(text_len, 1, n);
 			if (in.flow == ARCH_FLOW_INVALID)
 				continue;

@@ -325,16 +325,16 @@ static void use_alias(char *mnemonic, char *ops)
 	char *zr = strstr(ops, "zr, #");
 	char *zero = strstr(ops, ", #0");
 	if (strcmp(mnemonic, "orr") == 0 && zr && zr > ops + 1 && strchr(ops, ',') + 3 == zr) {
-		strcpy(mnemonic, "mov");
+		memcpy(mnemonic, "mov", 4);
 		memmove(zr - 1, zr + 4, strlen(zr + 4) + 1);
 	} else if (strcmp(mnemonic, "ins") == 0) {
-		strcpy(mnemonic, "mov");
+		memcpy(mnemonic, "mov", 4);
 	} else if ((strncmp(mnemonic, "sshll", 5) == 0 || strncmp(mnemonic, "ushll", 5) == 0) && zero &&
 		   !zero[4]) {
 		const char *tail = mnemonic[5] == '2' ? "2" : "";
-		char name[8];
-		snprintf(name, sizeof(name), "%cxtl%s", mnemonic[0], tail);
-		strcpy(mnemonic, name);
+		/* "ushll2" and longer: there is room for "uxtl2". */
+		memcpy(mnemonic + 1, "xtl", 3);
+		memcpy(mnemonic + 4, tail, strlen(tail) + 1);
 		*zero = 0;
 	}
 }
@@ -359,13 +359,17 @@ static void put_capstone(struct text *x, const cs_insn *insn)
 	put_operands(x, ops);
 }
 
-size_t a64_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, arch_name_fn *name,
-		  void *name_ctx, struct arch_text *ret)
+size_t a64_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		  const struct arch_names *names, struct arch_text *ret)
 {
-	struct text x = {.t = ret, .name = name, .name_ctx = name_ctx, .operand = 255};
+	struct text x = {.t = ret, .operand = 255};
 	struct arch_insn in;
 	char buf[32];
 	ret->span_cnt = 0;
+	if (names) {
+		x.name = names->fn;
+		x.name_ctx = names->ctx;
+	}
 	a64_decode(a, p, len, va, &in);
 	if (in.flow == ARCH_FLOW_INVALID) {
 		put_fixed(&x, "(bad)");

@@ -43,7 +43,7 @@ void a64_effect(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
 /* Loads and stores: what they do to registers. */
 void a64_mem_effect(uint32_t w, uint64_t va, struct arch_effect *ret);
 
-size_t a64_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, arch_name_fn *name,
-		  void *name_ctx, struct arch_text *ret);
+size_t a64_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		  const struct arch_names *names, struct arch_text *ret);
 
 #endif

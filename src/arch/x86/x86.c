@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "arch/x86/x86_int.h"
-
 #include "arch/x86/x86.h"
+
+#include "arch/x86/x86_int.h"
 
 /* What ZydisDecoderInit() makes; written out so that the tables stay constant and shared freely. */
 #define X86_DECODER(mode, width)                                        \

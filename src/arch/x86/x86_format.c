@@ -272,8 +272,8 @@ static size_t put_insn(struct x86_text *x, const uint8_t *p, size_t len)
 	return (size_t)x->in.length + x->skip;
 }
 
-size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, arch_name_fn *name,
-		  void *name_ctx, struct arch_text *ret)
+size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		  const struct arch_names *names, struct arch_text *ret)
 {
 	struct x86_text x;
 	x.a = a;
@@ -285,8 +285,8 @@ size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t v
 	x.fixed_seg = NULL;
 	x.operand = 255;
 	x.used_len = 0;
-	x.name = name;
-	x.name_ctx = name_ctx;
+	x.name = names ? names->fn : NULL;
+	x.name_ctx = names ? names->ctx : NULL;
 	x.t = ret;
 	ret->span_cnt = 0;
 	size_t insn_len = put_insn(&x, p, len);

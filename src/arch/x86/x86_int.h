@@ -72,7 +72,7 @@ bool x86_decode_fast(const struct arch *a, const uint8_t *p, size_t len, uint64_
 void x86_effect(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
 		struct arch_effect *ret);
 
-size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, arch_name_fn *name,
-		  void *name_ctx, struct arch_text *ret);
+size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		  const struct arch_names *names, struct arch_text *ret);
 
 #endif
