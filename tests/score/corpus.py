@@ -88,8 +88,10 @@ class Corpus:
             for opt in ("O2",) if quick else OPTS:
                 for prog in ("zlib", "lua") if quick else ("sqlite", "bash", "zlib", "lua"):
                     builds.append(Build(prog, "c", cc, opt))
-                for prog in ("jsoncpp",) if quick else ("re2", "ninja", "jsoncpp", "tinyxml2"):
+                for prog in ("jsoncpp",) if quick else ("ninja", "jsoncpp", "tinyxml2"):
                     builds.append(Build(prog, "c++", cc, opt))
+                if opt in ("O0", "O2") and not quick:
+                    builds.append(Build("yaml", "c++", cc, opt))
         for opt in () if quick else ("debug", "O1", "Os", "release"):
             builds.append(Build("ripgrep", "rust", "rustc", opt))
         for prog, opt in (("gofmt", "default"),) if quick else (
@@ -124,10 +126,10 @@ class Corpus:
             d = f.debian("libjsoncpp")
             return (_sources(d + "/src/lib_json", "*.cpp", r"^$") + [d + "/src/jsontestrunner/main.cpp"],
                     ["-I" + d + "/include"], [])
-        if prog == "re2":
-            d = f.debian("re2")
-            return (_sources(d + "/re2", "*.cc", r"_test|fuzz") + [d + "/util/rune.cc", d + "/util/strutil.cc",
-                    d + "/util/fuzz.cc", d + "/re2/fuzzing/re2_fuzzer.cc"], ["-I" + d], ["-lpthread"])
+        if prog == "yaml":
+            d = f.debian("yaml-cpp")
+            return (_sources(d + "/src", "*.cpp", r"^$") + [d + "/util/parse.cpp"],
+                    ["-I" + d + "/include", "-I" + d + "/src"], [])
         if prog == "ninja":
             d = f.debian("ninja-build") + "/src"
             return (_sources(d, "*.cc", r"_test\.cc|perftest|win32|\.in\.cc|_bench|^test\.cc|^browse"),
@@ -220,8 +222,8 @@ class Corpus:
             return
         sources, defs, libs = self.recipe(b.prog)
         objs, log = [], os.path.join(folder, "log")
-        for src in sources:
-            obj = os.path.join(folder, re.sub(r"\.\w+$", ".o", os.path.basename(src)))
+        for i, src in enumerate(sources):
+            obj = os.path.join(folder, re.sub(r"\.\w+$", f".{i}.o", os.path.basename(src)))
             with open(log, "w+", encoding="utf-8", errors="replace") as f:
                 if compile_kept(keep, b.compiler(b.lang == "c++"), [*cflags, *defs, "-c", src, "-o", obj], f):
                     f.seek(0)
