@@ -2,6 +2,7 @@
 """Runs scry and reads its answers."""
 
 import glob
+import hashlib
 import json
 import os
 import shutil
@@ -51,14 +52,14 @@ class Engine:
         return {int(i["addr"], 16): i["source"] for i in self.items("functions", path)}
 
     def image(self, path):
-        """Path of the image that the analysis of `path` leaves in the store."""
-        before = set(glob.glob(self.store + "/**/image.*", recursive=True))
-        self.run("analyze", path, "--force")
-        after = glob.glob(self.store + "/**/image.*", recursive=True)
-        new = [p for p in after if p not in before] or after
-        if not new:
+        """Path of the image that the store holds of `path`, analysed if it was not yet."""
+        with open(path, "rb") as f:
+            sha = hashlib.sha256(f.read()).hexdigest()
+        self.run("analyze", path)
+        found = glob.glob(os.path.join(self.store, sha, "image.*"))
+        if not found:
             raise EngineError("no image in the store")
-        return max(new, key=os.path.getmtime)
+        return max(found, key=os.path.getmtime)
 
     def facts(self, path):
         """References {(from, to): kind} and jump tables [(jump, table or None, [targets])] of the whole image."""
