@@ -65,10 +65,11 @@ static uint32_t zydis_page(const struct ses_head *heads, uint32_t cnt)
 static struct err *measure_page(struct ses_snap *sn, uint64_t va, struct arena *a, struct page_cost *cost, uint32_t *ret_insns)
 {
 	const struct ses_call call = {.caps = SES_CAP_READ};
+	const struct ses_at at = {.va = va, .count = ROWS};
 	struct ses_head *heads;
 	uint32_t cnt;
 	uint64_t t0 = cpu_ns();
-	struct err *err = ses_heads(sn, &call, va, 0, ROWS, false, a, &heads, &cnt);
+	struct err *err = ses_heads(sn, &call, &at, a, &heads, &cnt);
 	uint64_t t1 = cpu_ns();
 	if (err)
 		return err;
@@ -85,11 +86,12 @@ static struct err *measure_all(struct ses_snap *sn)
 	struct arena keep = {0}, a = {0};
 	struct ses_func *funcs;
 	struct err *err;
-	uint64_t total, insns = 0;
-	uint32_t cnt, pages = 0, filled = 0;
+	uint64_t insns = 0;
+	uint32_t pages = 0, filled = 0;
 
 	struct ses_page list = {.limit = UINT32_MAX};
-	err = ses_functions(sn, &call, &list, &keep, &funcs, &cnt, &total);
+	err = ses_functions(sn, &call, &list, &keep, &funcs);
+	const uint32_t cnt = err ? 0 : list.cnt;
 	/* The first round warms up and is not kept. */
 	for (uint32_t round = 0; !err && round <= ROUNDS; round++) {
 		for (uint32_t i = 0; !err && i < PAGES && i < cnt; i++) {
