@@ -218,6 +218,7 @@ bool code_in_plt(const struct code *c, uint32_t loc);
 struct code_track {
 	uint64_t val[64];
 	uint64_t known; /* bit r: val[r] holds */
+	uint64_t pushed; /* address that a call of the next instruction left on the stack for it, 0 none */
 };
 /* Applies the instruction at `loc` (`rec` null: it just falls through); gives what it does. */
 void code_track_step(const struct code *c, struct code_track *t, uint32_t loc, const struct code_rec *rec,

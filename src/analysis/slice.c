@@ -295,6 +295,11 @@ static void apply(struct sx *s, const struct arch_effect *e)
 		s->regs[__builtin_ctzll(w)] = 0;
 	if (v && e->dst < 64)
 		s->regs[e->dst] = v;
+	uint64_t others = e->writes & ~((uint64_t)1 << s->c->arch->sp_reg);
+	if (!v && s->pushed && e->sp_is_known && e->sp_delta == s->c->arch->bits / 8 && others &&
+	    !(others & (others - 1)))
+		s->regs[__builtin_ctzll(others)] = s->pushed;
+	s->pushed = 0;
 	if (e->writes >> s->c->arch->sp_reg & 1 && e->sp_is_known)
 		s->regs[s->c->arch->sp_reg] = sum(s, sp, 1, 0, 0, e->sp_delta);
 }
@@ -323,6 +328,10 @@ static void add_bound(struct sx *s, uint8_t cond, bool is_taken)
 
 static void call_clobbers(struct sx *s, const struct code_rec *r)
 {
+	if (r->flow == ARCH_FLOW_CALL && r->target == r->loc + r->len) {
+		s->pushed = constant(s, space_va(&s->c->d->space, r->target));
+		return;
+	}
 	uint64_t w = s->c->arch->call_clobbers & ~((uint64_t)1 << s->c->arch->sp_reg);
 	for (; w; w &= w - 1)
 		s->regs[__builtin_ctzll(w)] = 0;
@@ -352,7 +361,7 @@ void sx_run(struct sx *s, const struct code *c, const struct sx_path *path)
 	s->c = c;
 	s->nodes[0] = s->nodes[1] = (struct sx_node){.kind = SX_NONE};
 	s->node_cnt = 2;
-	s->version = s->memory = s->cmp_node = 0;
+	s->version = s->memory = s->cmp_node = s->pushed = 0;
 	s->slot_cnt = s->bound_cnt = 0;
 	for (unsigned i = path->cnt; i-- > 1;) {
 		const struct sx_step *step = &path->steps[i];

@@ -43,6 +43,7 @@ struct sx {
 	uint16_t regs[64];
 	uint16_t version;
 	uint16_t memory; /* raised by calls */
+	uint16_t pushed; /* what a call of the next instruction left on the stack for it */
 	uint16_t cmp_node;
 	uint64_t cmp_with;
 	uint8_t cmp_width;

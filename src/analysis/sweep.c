@@ -20,7 +20,7 @@ struct sweep {
 	size_t seg_hint;
 	bool has_guesses; /* absolute operands may be addresses here */
 	bool by_reloc;    /* ... only where a relocation says so */
-	uint64_t guess_min_va;
+	uint64_t min_va;  /* no operand points below */
 };
 
 static int compare_regions(const void *a, const void *b)
@@ -206,14 +206,14 @@ static bool guess_is_address(const struct sweep *w, uint32_t loc, uint32_t len, 
 		uint32_t i = space_reloc_at(s, loc);
 		return i < s->reloc_cnt && s->reloc_loc[i] < loc + len;
 	}
-	return va >= w->guess_min_va && (va & 0xffff) != 0;
+	return va >= w->min_va && (va & 0xffff) != 0;
 }
 
 static void add_refs(struct sweep *w, struct code_chunk *k, uint32_t loc, const struct arch_insn *in)
 {
 	for (unsigned i = 0; i < in->ref_cnt && i < ARCH_REF_MAX; i++) {
 		const struct arch_ref *r = &in->refs[i];
-		if (r->is_guess && !guess_is_address(w, loc, in->len, r->va))
+		if ((r->is_guess && !guess_is_address(w, loc, in->len, r->va)) || r->va < w->min_va)
 			continue;
 		uint32_t to = loc_of(w, r->va);
 		if (to == LOC_NONE)
@@ -265,14 +265,18 @@ static void add_invalid(struct code *c, struct code_chunk *k, uint32_t loc, uint
 static void add_insn(struct sweep *w, struct code_chunk *k, uint32_t loc, const struct arch_insn *in)
 {
 	struct code *c = w->c;
+	/* A call of the next instruction goes on there either way, but it is a reference. */
+	bool is_call_next = in->flow == ARCH_FLOW_NEXT && in->target &&
+			    in->target == space_va(&c->d->space, loc) + in->len;
 	code_mark(c, c->items, loc);
 	if (in->flags & (ARCH_INSN_NOP | ARCH_INSN_PAD_TRAP))
 		code_mark(c, c->pads, loc);
 	if (in->ref_cnt)
 		add_refs(w, k, loc, in);
-	if (in->flow == ARCH_FLOW_NEXT)
+	if (in->flow == ARCH_FLOW_NEXT && !is_call_next)
 		return;
-	struct code_rec r = {.loc = loc, .target = rec_target(w, in), .flow = in->flow, .len = in->len,
+	struct code_rec r = {.loc = loc, .target = is_call_next ? loc + in->len : rec_target(w, in),
+			     .flow = is_call_next ? ARCH_FLOW_CALL : in->flow, .len = in->len,
 			     .flags = in->flags};
 	if (VEC_PUSH(&k->recs, r))
 		code_mark(c, c->rec_bits, loc);
@@ -354,14 +358,15 @@ static struct sweep sweep_make(struct code *c)
 	uint8_t type = c->d->meta.fmt_type;
 	w.by_reloc = type == FMT_TYPE_OBJECT || type == FMT_TYPE_MODULE;
 	w.has_guesses = w.by_reloc || (type == FMT_TYPE_EXEC && c->d->meta.base_va >= 0x1000);
-	w.guess_min_va = c->d->meta.base_va;
-	/* Headers at the start of the first segment are not what an operand points to. */
+	w.min_va = c->d->meta.base_va;
+	/* The file's headers at the start of the first segment are not what an operand points to: what looks like
+	 * it is a null pointer with an offset, or a small number. */
 	uint64_t lowest = UINT64_MAX;
 	for (size_t i = 0; i < c->d->sections.cnt; i++)
 		if (c->d->sections.data[i].is_alloc && c->d->sections.data[i].va)
 			lowest = MIN(lowest, c->d->sections.data[i].va);
 	if (lowest != UINT64_MAX)
-		w.guess_min_va = MAX(w.guess_min_va, lowest);
+		w.min_va = MAX(w.min_va, lowest);
 	return w;
 }
 

@@ -97,13 +97,23 @@ void code_track_step(const struct code *c, struct code_track *t, uint32_t loc, c
 		return;
 	}
 	a->effect(a, p, len, space_va(&c->d->space, loc), ret);
+	uint64_t word = a->bits / 8u;
+	uint64_t pushed = t->pushed;
+	uint64_t others = ret->writes & ~((uint64_t)1 << a->sp_reg);
+	t->pushed = 0;
 	uint64_t v = 0;
 	bool has_value = ret->dst != ARCH_REG_NONE && track_value(c, t, ret, &v);
 	t->known &= ~ret->writes;
 	if (has_value)
 		track_set(c, t, ret->dst, v, ret->width);
+	else if (pushed && ret->sp_is_known && ret->sp_delta == (int32_t)word && others && !(others & (others - 1)))
+		track_set(c, t, (uint8_t)__builtin_ctzll(others), pushed, (unsigned)word);
 	if (!rec || (rec->flow != ARCH_FLOW_CALL && rec->flow != ARCH_FLOW_ICALL))
 		return;
+	if (rec->flow == ARCH_FLOW_CALL && rec->target == loc + rec->len) {
+		t->pushed = space_va(&c->d->space, loc) + rec->len;
+		return;
+	}
 	t->known &= ~a->call_clobbers;
 	uint8_t reg = rec->flow == ARCH_FLOW_CALL && a->bits == 32 && rec->target != LOC_NONE
 			      ? code_pc_thunk(c, rec->target)
