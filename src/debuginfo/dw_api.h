@@ -56,8 +56,9 @@ enum dw_tag {
 };
 
 enum dw_at {
-	DW_AT_name = 0x03, DW_AT_stmt_list = 0x10, DW_AT_prototyped = 0x27, DW_AT_upper_bound = 0x2f, DW_AT_abstract_origin = 0x31,
-	DW_AT_artificial = 0x34, DW_AT_count = 0x37, DW_AT_encoding = 0x3e, DW_AT_external = 0x3f, DW_AT_specification = 0x47,
+	DW_AT_name = 0x03, DW_AT_stmt_list = 0x10, DW_AT_comp_dir = 0x1b, DW_AT_prototyped = 0x27,
+	DW_AT_upper_bound = 0x2f, DW_AT_abstract_origin = 0x31, DW_AT_artificial = 0x34, DW_AT_count = 0x37,
+	DW_AT_decl_file = 0x3a, DW_AT_encoding = 0x3e, DW_AT_external = 0x3f, DW_AT_specification = 0x47,
 	DW_AT_type = 0x49, DW_AT_variable_parameter = 0x4b, DW_AT_entry_pc = 0x52, DW_AT_linkage_name = 0x6e,
 	DW_AT_noreturn = 0x87, DW_AT_MIPS_linkage_name = 0x2007, DW_AT_GNU_vector = 0x2107,
 };

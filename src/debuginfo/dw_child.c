@@ -33,6 +33,8 @@ struct dw_walker {
 	dw_dbg *dbg;
 	int lang;
 	bool has_types;      /* the unit's functions have prototypes */
+	uint16_t version;    /* of the unit */
+	char unit_path[DW_STRING_MAX]; /* its source file, or empty */
 	int fd;
 	uint64_t out_total;
 	size_t out_len;
@@ -174,6 +176,18 @@ static const char *dw_func_name(struct dw_walker *w, struct dw_die *die)
 	return name && *name ? name : w->dw.diename(die);
 }
 
+/* Since DWARF 5 files are numbered from 0, the unit's own, which this libdw takes for none. */
+static const char *dw_decl_path(struct dw_walker *w, struct dw_die *die)
+{
+	struct dw_attr a;
+	uint64_t idx;
+	const char *path = w->dw.decl_file(die);
+	if (!path && w->version >= 5 && w->dw.attr_integrate(die, DW_AT_decl_file, &a) &&
+	    w->dw.formudata(&a, &idx) == 0 && idx == 0)
+		path = w->unit_path;
+	return path;
+}
+
 static void dw_func(struct dw_walker *w, struct dw_die *die)
 {
 	uint64_t start, end;
@@ -189,7 +203,7 @@ static void dw_func(struct dw_walker *w, struct dw_die *die)
 	if (w->has_types)
 		dbg_dw_prototype(&w->dw, die, w->lang, &proto);
 	int line = 0;
-	uint32_t file = dw_file(w, w->dw.decl_file(die));
+	uint32_t file = dw_file(w, dw_decl_path(w, die));
 	if (!dw_may_put(w, name_len + sizeof(proto.s) + 64))
 		return;
 	dw_put_uleb(w, DW_REC_FUNC);
@@ -333,6 +347,19 @@ static bool dw_has_types(struct dw_walker *w, struct dw_die *unit)
 	return false;
 }
 
+static void dw_set_unit_path(struct dw_walker *w, struct dw_die *unit)
+{
+	struct dw_attr a;
+	const char *name = w->dw.diename(unit);
+	const char *folder = w->dw.attr(unit, DW_AT_comp_dir, &a) ? w->dw.formstring(&a) : NULL;
+	bool is_whole = !folder || !name || name[0] == '/';
+	int len = snprintf(w->unit_path, sizeof(w->unit_path), "%s%s%s", is_whole ? "" : folder, is_whole ? "" : "/",
+			   name ? name : "");
+	if (len < 0 || (size_t)len >= sizeof(w->unit_path))
+		w->unit_path[0] = 0;
+	w->last_path = NULL;
+}
+
 static void dw_unit(struct dw_walker *w, uint64_t die_off)
 {
 	struct dw_die unit;
@@ -341,6 +368,7 @@ static void dw_unit(struct dw_walker *w, uint64_t die_off)
 		return;
 	}
 	w->lang = w->dw.srclang(&unit);
+	dw_set_unit_path(w, &unit);
 	w->has_types = w->lang == DW_LANG_Go || dw_has_types(w, &unit);
 	dw_tree(w, &unit, 0);
 	if (w->job->want_lines && w->dw.tag(&unit) == DW_TAG_compile_unit)
@@ -359,8 +387,7 @@ static bool dw_units(struct dw_walker *w)
 				return false;
 		}
 		size_t head_len = 0;
-		uint16_t version;
-		int r = w->dw.next_unit(w->dbg, off, &next, &head_len, &version, NULL, NULL, NULL, NULL, NULL);
+		int r = w->dw.next_unit(w->dbg, off, &next, &head_len, &w->version, NULL, NULL, NULL, NULL, NULL);
 		if (r)
 			return r > 0;
 		dw_unit(w, off + head_len);

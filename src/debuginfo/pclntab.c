@@ -42,7 +42,8 @@ struct pcln {
 	uint64_t unit_off;
 	uint64_t file_off;
 	uint64_t value_off;     /* of the delta-coded tables */
-	uint64_t list_off;      /* of the list, which record offsets count from too */
+	uint64_t list_off;      /* of the list */
+	uint64_t record_off;    /* what the list's record offsets count from */
 };
 
 static struct cur pcln_at(const struct pcln *p, uint64_t off)
@@ -64,7 +65,7 @@ static bool pcln_entry(const struct pcln *p, uint64_t i, uint64_t *ret_va, uint6
 	*ret_va = dbg_trim_va(p->b, p->text_va + start);
 	if (i == p->func_cnt)
 		return true;
-	*ret_record = p->list_off + cur_word(&c, p->entry_len);
+	*ret_record = p->record_off + cur_word(&c, p->entry_len);
 	return !c.failed;
 }
 
@@ -165,7 +166,7 @@ static bool pcln_offsets(struct pcln *p)
 		p->unit_off = cur_word(&c, p->word_len);
 		p->file_off = cur_word(&c, p->word_len);
 		p->value_off = cur_word(&c, p->word_len);
-		p->list_off = cur_word(&c, p->word_len);
+		p->list_off = p->record_off = cur_word(&c, p->word_len);
 	}
 	uint64_t len = p->view.cur.len;
 	if (c.failed || !p->func_cnt || p->list_off >= len || p->name_off >= len || p->unit_off >= len ||
