@@ -7,9 +7,12 @@ code   raw machine code of a program
 names  mangled names
 keys   what a terminal sends
 edits  a made-up image by number and edits of it (fuzz_image.c)
+pclntab  Go function tables of all versions, behind a byte of options (fuzz_pclntab.c)
+dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -118,8 +121,96 @@ def edits(folder):
             f.write(row)
 
 
+def pclntab_bytes(version, bits, big):
+    """A table of three functions of code at 0x400000 (runtime/symtab.go)."""
+    end = ">" if big else "<"
+    word = 4 if bits == 32 else 8
+
+    def w(v):
+        return struct.pack(end + ("I" if word == 4 else "Q"), v)
+
+    def u(v):
+        return struct.pack(end + "I", v)
+    magic = {2: 0xfffffffb, 16: 0xfffffffa, 18: 0xfffffff0, 20: 0xfffffff1}[version]
+    names = b"main.main\0main.add\0runtime.exit\0"
+    name_offs = [0, 10, 19]
+    path = b"/src/a.go\0"
+    starts = [0x400000, 0x400040, 0x400100, 0x400180]
+    values = bytes([0, 2, 1, 0, 20, 8, 0])  # unused, file 0 and its end, line 9
+    head = u(magic) + bytes([0, 0, 1, word])
+    half = word if version < 18 else 4
+    base = 0 if version < 18 else starts[0]
+
+    def record(i, name_off, value_off):
+        return (w(starts[i]) if version < 18 else u(starts[i] - base)) + u(name_off) + u(0) * 3 + u(value_off + 1) + \
+            u(value_off + 4) + u(0) + u(0)
+    record_len = len(record(0, 0, 0))
+    list_len = 7 * half
+
+    def entries(first):
+        out = b""
+        for i in range(3):
+            pair = (starts[i] - base, first + i * record_len)
+            out += struct.pack(end + {4: "II", 8: "QQ"}[half], *pair)
+        return out + struct.pack(end + {4: "I", 8: "Q"}[half], starts[3] - base)
+    if version == 2:
+        first = len(head) + word + list_len + 4
+        text = first + 3 * record_len
+        files = text + len(names) + len(path) + len(values)
+        return head + w(3) + entries(first) + u(files) + \
+            b"".join(record(i, text + name_offs[i], text + len(names) + len(path)) for i in range(3)) + \
+            names + path + values + u(text + len(names))
+    count = 7 if version == 16 else 8
+    names_off = len(head) + count * word
+    units = names_off + len(names)
+    files = units + 4
+    vals = files + len(path)
+    table = vals + len(values)
+    head += w(3) + w(1) + (w(base) if version >= 18 else b"") + w(names_off) + w(units) + w(files) + w(vals) + w(table)
+    return head + names + u(0) + path + values + entries(list_len) + b"".join(record(i, name_offs[i], 0) for i in range(3))
+
+
+def pclntab(folder):
+    for version in (2, 16, 18, 20):
+        for option, (bits, big) in enumerate(((64, False), (32, False), (64, True), (32, True))):
+            for section in (0, 4):
+                with open(os.path.join(folder, f"p{version}-{option}-{section}"), "wb") as f:
+                    f.write(bytes([option | section]) + pclntab_bytes(version, bits, big))
+
+
+def uleb(*values):
+    out = b""
+    for v in values:
+        while v > 127:
+            out += bytes([v & 127 | 128])
+            v >>= 7
+        out += bytes([v])
+    return out
+
+
+def dwarf(folder):
+    c = os.path.join(folder, "a.c")
+    with open(c, "w") as f:
+        f.write(C)
+    for name, flags in (("d4", ["-gdwarf-4"]), ("d5", ["-gdwarf-5"]), ("dz", ["-g", "-gz=zlib"]), ("do", ["-g", "-c"])):
+        build(["gcc", "-O1"] + flags + [c], os.path.join(folder, name))
+    os.unlink(c)
+
+    def text(b):
+        return uleb(len(b)) + b
+    file = uleb(1) + text(b"/src/a.c")
+    func = uleb(2, 0x1000, 0x40, 3, 7, 1) + text(b"f") + text(b"int f(void)")
+    rows = uleb(3, 3, 0x1000, 0, 1, 7, 4, 1, 8, 0x3c, 0, 0)
+    note = uleb(4) + text(b"a note")
+    for i, row in enumerate((file + func + rows + note + uleb(5), func + file + rows + rows + uleb(5),
+                             file + rows + func + func, note, uleb(5), file + func + uleb(2, 1, 1, 1, 1, 9) + text(b"g") * 2)):
+        with open(os.path.join(folder, f"r{i}"), "wb") as f:
+            f.write(row)
+
+
 def main():
-    kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits}
+    kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
+             "pclntab": pclntab, "dwarf": dwarf}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
