@@ -692,7 +692,13 @@ void tui_event(struct tui *t, const struct term_ev *ev)
 	t->is_dirty = true;
 	switch (ev->type) {
 	case TERM_EV_KEY:
-		on_key(t, ev->key, ev->mods);
+		/* Esc and a key sent in one go look like Alt+key; as long as that means nothing it is both of them. */
+		if (ev->mods & TERM_ALT && !tui_action_for(ev->key, ev->mods, TUI_IN_ANY, false)) {
+			on_key(t, TERM_KEY_ESC, 0);
+			on_key(t, ev->key, ev->mods & (uint8_t)~TERM_ALT);
+		} else {
+			on_key(t, ev->key, ev->mods);
+		}
 		break;
 	case TERM_EV_MOUSE:
 		on_mouse(t, ev);

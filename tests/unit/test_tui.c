@@ -341,6 +341,18 @@ static void test_paste_is_text(void **state)
 	close_tui();
 }
 
+static void test_escape_and_a_key_at_once(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("x Alt+\"");
+	assert_int_equal(tui.overlay_cnt, 0);
+	assert_int_equal(tui.main_view, TUI_V_STRINGS);
+	keys("g Alt+L");
+	assert_int_equal(tui.prompt.kind, TUI_PROMPT_NONE);
+	assert_int_equal(tui.main_view, TUI_V_LISTING);
+	close_tui();
+}
+
 static void test_prompt_editing(void **state)
 {
 	open_tui(300, 120, 30);
@@ -465,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_slow_list_is_loaded_behind),
 		cmocka_unit_test(test_search),
 		cmocka_unit_test(test_paste_is_text),
+		cmocka_unit_test(test_escape_and_a_key_at_once),
 		cmocka_unit_test(test_prompt_editing),
 		cmocka_unit_test(test_mouse),
 		cmocka_unit_test(test_every_action),

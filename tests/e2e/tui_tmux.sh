@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The workbench in a real tmux, driven by send-keys and read by capture-pane. Waits for what it expects, never for a time.
+# SCRY is the program; prints TAP.
+set -u
+SCRY=${SCRY:?}
+if ! command -v tmux >/dev/null; then
+	echo "1..0 # skip no tmux"
+	exit 0
+fi
+work=$(mktemp -d)
+export SCRY_STORE="$work/store" TMUX_TMPDIR="$work"
+unset TMUX
+tm() { tmux -L scry-test -f /dev/null "$@"; }
+trap 'tm kill-server 2>/dev/null; rm -rf "$work"' EXIT
+n=0 failed=0
+ok() { # RESULT NAME
+	n=$((n + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		tm capture-pane -p -t t | sed 's/^/# /'
+		failed=1
+	fi
+}
+screen() { tm capture-pane -p -t t; }
+# wait_for TEXT NAME: until the pane shows it; the limit is for a machine that is busy.
+wait_for() {
+	tries=0
+	until screen | grep -qF -- "$1"; do
+		tries=$((tries + 1))
+		[ $tries -gt 600 ] && break
+		sleep 0.05
+	done
+	screen | grep -qF -- "$1"
+	ok $? "$2"
+}
+keys() { tm send-keys -t t "$@"; }
+text() { tm send-keys -t t -l -- "$1"; }
+
+tm new-session -d -s t -x 120 -y 40 "PS1='shell> ' sh" || exit 1
+tm set-option -g escape-time 10
+wait_for 'shell>' 'a shell in tmux'
+text "$SCRY /bin/bash"
+keys Enter
+wait_for ' bash  ELF64' 'the header'
+wait_for 'ready' 'the analysis ends'
+wait_for 'Ctrl+P everything' 'the footer'
+text g
+wait_for 'go to:' 'the prompt'
+text main
+keys Enter
+wait_for ' listing' 'the listing'
+screen | grep -q '^.*>[0-9a-f]\{8,\} ' && ok 0 'the current line is marked' || ok 1 'the current line is marked'
+keys Tab
+wait_for ' functions' 'Tab to the functions'
+text /
+wait_for 'filter:' 'the filter prompt'
+text read
+wait_for '/read' 'the filter acts while it is typed'
+keys Enter
+keys Enter
+wait_for ' listing' 'Enter opens the function'
+text x
+wait_for 'References to' 'the references dialog'
+keys Escape
+text '"'
+wait_for '> Strings' 'the strings'
+text L
+text '\'
+wait_for ' hex' 'the hex view'
+text '\'
+keys C-p
+wait_for 'Every action' 'the palette'
+text 'memory'
+wait_for 'Memory map: segments' 'found by typing'
+keys Enter
+wait_for '> Memory map' 'and done'
+text L
+tm resize-window -t t -x 60 -y 15
+wait_for 'Enter follow' 'a smaller window'
+[ "$(screen | wc -l)" -le 15 ] && ok 0 'fits' || ok 1 'fits'
+tm resize-window -t t -x 160 -y 50
+wait_for 'Functions' 'a larger window'
+# 24-bit colour survives: the pane holds the theme's own colours.
+tm capture-pane -p -e -t t | grep -q '48;2;20;23;28' && ok 0 'truecolour in tmux, asked by name' || ok 1 'truecolour in tmux, asked by name'
+text q
+wait_for 'shell>' 'q gives the shell back'
+text 'echo status $? left'
+keys Enter
+wait_for 'status 0 left' 'with status 0 and no stray input'
+screen | grep -q 'ELF64' && ok 1 'the screen of before is back' || ok 0 'the screen of before is back'
+text "$SCRY /bin/bash"
+keys Enter
+wait_for 'Ctrl+P everything' 'started again'
+pid=$(tm list-panes -t t -F '#{pane_pid}')
+kill -SEGV "$(ps -o pid= --ppid "$pid" | head -n 1)"
+wait_for 'shell>' 'a fault gives the shell back'
+text 'echo after the $((1 + 1))nd'
+keys Enter
+wait_for 'after the 2nd' 'and the shell echoes'
+echo "1..$n"
+exit $failed
