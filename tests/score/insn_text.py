@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 TARGET = re.compile(r"\b([0-9a-f]+) <[^>]*>")
-COMMENT = re.compile(r"\s+(# [0-9a-f]+( <.*>)?|// .*)$")
+COMMENT = re.compile(r"\s+(# (0x)?[0-9a-f]+( <.*>)?|// .*)$")
 NUMBER = re.compile(r"0x[0-9a-f]+")
 BRANCH = re.compile(r"^((?:\S+ )*(?:call|j[a-z]+|loop[a-z]*|xbegin)w?(?:,p[nt])?) ([0-9a-f]+)$")
 
@@ -82,6 +82,12 @@ def compare(theirs, ours, stats):
             else:
                 b = next(ours, None)
             continue
+        if a[2].startswith(".byte"):
+            # A symbol or the end of the section lies inside the instruction: objdump gives the bytes
+            # before it as data and starts anew.
+            stats["cut"] += 1
+            a, b = next(theirs, None), next(ours, None)
+            continue
         stats["compared"] += 1
         if a[1] != b[1]:
             stats["lengths"][(NUMBER.sub("N", a[2]), NUMBER.sub("N", b[2]))].append(a[0])
@@ -107,7 +113,7 @@ def main():
     OBJDUMP = args.objdump
     if args.arch == "aarch64":
         INTEL.clear()
-    stats = {"compared": 0, "lengths": collections.defaultdict(list), "kinds": collections.defaultdict(list)}
+    stats = {"compared": 0, "cut": 0, "lengths": collections.defaultdict(list), "kinds": collections.defaultdict(list)}
     if args.raw:
         import os
         machine = {"x86-64": ["-m", "i386:x86-64"], "i386": ["-m", "i386"], "aarch64": ["-m", "aarch64"]}
@@ -119,7 +125,7 @@ def main():
                     our_lines(args.dump, args.arch, args.file, off, size, va), stats)
     lengths = sum(map(len, stats["lengths"].values()))
     spelled = sum(map(len, stats["kinds"].values()))
-    print(f"{args.file}: {stats['compared']} instructions, {lengths} length differences, "
+    print(f"{args.file}: {stats['compared']} instructions, {stats['cut']} cut by a symbol, {lengths} length differences, "
           f"{spelled} spelling differences of {len(stats['kinds'])} kinds")
     for title in ("lengths", "kinds"):
         rows = sorted(stats[title].items(), key=lambda kv: -len(kv[1]))

@@ -37,10 +37,6 @@ static uint8_t operands_shown(const ZydisDecodedInstruction *in)
 	case ZYDIS_CATEGORY_STRINGOP:
 	case ZYDIS_CATEGORY_IOSTRINGOP:
 		return 2;
-	case ZYDIS_CATEGORY_NOP:
-	case ZYDIS_CATEGORY_WIDENOP:
-		return in->mnemonic == ZYDIS_MNEMONIC_NOP && in->operand_count_visible ? 1
-									      : in->operand_count_visible;
 	default:
 		break;
 	}
@@ -93,7 +89,12 @@ static bool decode_all(struct x86_text *x, const uint8_t *p, size_t len)
 static void put_decoded(struct x86_text *x)
 {
 	x->sae_op = find_sae_op(x);
-	x->is_bcst_counted = false;
+	x->is_bcst_counted = x->in.avx.broadcast.mode && x86_hides_width(x);
+	/* Hint nops have two operands; the one in ModRM.rm is written. */
+	if (x->in.mnemonic == ZYDIS_MNEMONIC_NOP && x->op_cnt == 2)
+		x->ops[0] = x->ops[x->ops[0].encoding == ZYDIS_OPERAND_ENCODING_MODRM_REG];
+	if (x->in.mnemonic == ZYDIS_MNEMONIC_NOP && x->op_cnt)
+		x->op_cnt = 1;
 	if (x->in.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY && x->in.opcode >= 0xd8 &&
 	    x->in.opcode <= 0xdf && x->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && is_x87_alias(&x->in)) {
 		x->fixed_name = "(bad)";
@@ -127,6 +128,10 @@ static bool decode_patched(struct x86_text *x, uint8_t *buf, size_t len, unsigne
 	} else if (op == 0xdb && modrm == 0xe5) {
 		buf[opcode_off + 1] = 0xe4;
 		x->fixed_name = "frstpm(287 only)";
+	} else if (op == 0x0f && (modrm == 0x1a || modrm == 0x1b) && opcode_off + 2 < len) {
+		/* Bound registers 4 to 7. */
+		buf[opcode_off + 2] &= 0xdf;
+		x->fixed_seg = "(bad)";
 	} else {
 		return false;
 	}
@@ -187,6 +192,8 @@ static unsigned bad_len(const struct x86_text *x, const uint8_t *p, size_t len, 
 	case 0x0f:
 		if (len > 1 && (p[1] == 0x38 || p[1] == 0x3a))
 			return 3;
+		/* Opcodes that need a prefix they have not got. */
+		*ret_is_bare = len > 1 && (p[1] == 0x6c || p[1] == 0x6d || p[1] == 0x7c || p[1] == 0x7d);
 		return len > 1 && (p[1] == 0x0f || p[1] == 0xa7) ? 1 : 2;
 	case 0x62: {
 		unsigned map = len > 1 ? p[1] & 15 : 0;
@@ -220,6 +227,7 @@ static unsigned bad_len(const struct x86_text *x, const uint8_t *p, size_t len, 
 static size_t put_bad(struct x86_text *x, const uint8_t *p, size_t len)
 {
 	unsigned n = 0;
+	uint8_t mask = 0;
 	while (n < len && n < X86_MAX_LEN && (x86_is_legacy_prefix(p[n]) || x86_is_rex(x->a, p[n])))
 		n++;
 	if (n < len && n < X86_MAX_LEN - 1) {
@@ -228,12 +236,18 @@ static size_t put_bad(struct x86_text *x, const uint8_t *p, size_t len)
 			return x->in.length;
 		}
 		x->fixed_name = NULL;
+		x->fixed_seg = NULL;
 		bool is_bare;
 		unsigned opcode_len = bad_len(x, p + n, len - n, &is_bare);
+		/* An inverted R, X and B of all ones in VEX makes objdump forget the REX before it. */
+		bool is_rex_gone = p[n] == 0xc4 && n + 1 < len && p[n + 1] >> 5 == 7;
 		for (unsigned i = 0; i < n && !is_bare; i++) {
+			if (is_rex_gone && x86_is_rex(x->a, p[i]))
+				continue;
 			x86_put_idle_prefix(x, p[i]);
 			x86_put_ch(x, ' ');
 		}
+		mask = opcode_len == 5 && !is_bare ? p[n + 3] : 0;
 		n += opcode_len;
 	} else {
 		n = 1;
@@ -241,6 +255,13 @@ static size_t put_bad(struct x86_text *x, const uint8_t *p, size_t len)
 	uint8_t from = x->used_len;
 	X86_PUT(x, "(bad)");
 	x86_span(x, from, ARCH_TOK_MNEMONIC);
+	if (mask & 7) {
+		X86_PUT(x, " {k");
+		x86_put_ch(x, (char)('0' + (mask & 7)));
+		x86_put_ch(x, '}');
+		if (mask & 0x80)
+			X86_PUT(x, "{z}");
+	}
 	return n < len ? n : len;
 }
 

@@ -362,6 +362,7 @@ static bool is_sizeless(ZydisMnemonic m)
 	case ZYDIS_MNEMONIC_WRUSSQ:
 	case ZYDIS_MNEMONIC_BNDLDX:
 	case ZYDIS_MNEMONIC_BNDSTX:
+	case ZYDIS_MNEMONIC_BNDMOV:
 		return true;
 	default:
 		return false;
@@ -416,4 +417,32 @@ unsigned x86_mem_width(const struct x86_text *x, const ZydisDecodedOperand *op)
 	    (x->in.avx.broadcast.mode && !x->in.avx.broadcast.is_static))
 		return op->element_size;
 	return op->size;
+}
+
+bool x86_hides_width(const struct x86_text *x)
+{
+	ZydisRegister r = x->ops[0].reg.value;
+	switch (x->in.mnemonic) {
+	case ZYDIS_MNEMONIC_VFPCLASSPS:
+	case ZYDIS_MNEMONIC_VFPCLASSPD:
+	case ZYDIS_MNEMONIC_VFPCLASSPH:
+		return true;
+	case ZYDIS_MNEMONIC_VCVTPD2DQ:
+	case ZYDIS_MNEMONIC_VCVTPD2PS:
+	case ZYDIS_MNEMONIC_VCVTPD2UDQ:
+	case ZYDIS_MNEMONIC_VCVTTPD2DQ:
+	case ZYDIS_MNEMONIC_VCVTTPD2UDQ:
+	case ZYDIS_MNEMONIC_VCVTQQ2PS:
+	case ZYDIS_MNEMONIC_VCVTUQQ2PS:
+	case ZYDIS_MNEMONIC_VCVTPD2PH:
+	case ZYDIS_MNEMONIC_VCVTQQ2PH:
+	case ZYDIS_MNEMONIC_VCVTUQQ2PH:
+	case ZYDIS_MNEMONIC_VCVTDQ2PH:
+	case ZYDIS_MNEMONIC_VCVTUDQ2PH:
+	case ZYDIS_MNEMONIC_VCVTPS2PHX:
+	case ZYDIS_MNEMONIC_VCVTNEPS2BF16:
+		return r >= ZYDIS_REGISTER_XMM0 && r <= ZYDIS_REGISTER_XMM31;
+	default:
+		return false;
+	}
 }

@@ -50,8 +50,6 @@ static void put_reg(struct x86_text *x, ZydisRegister r)
  * segment register that does not exist is written as "?". */
 static bool put_mov_seg(struct x86_text *x, const ZydisDecodedOperand *op)
 {
-	if (x->in.opcode != 0x8c && x->in.opcode != 0x8e)
-		return false;
 	bool is_seg = op->reg.value >= ZYDIS_REGISTER_ES && op->reg.value <= ZYDIS_REGISTER_GS;
 	if (is_seg && x->fixed_seg) {
 		uint8_t from = x->used_len;
@@ -71,8 +69,12 @@ static bool put_mov_seg(struct x86_text *x, const ZydisDecodedOperand *op)
 static void put_reg_operand(struct x86_text *x, const ZydisDecodedOperand *op)
 {
 	ZydisRegister r = op->reg.value;
-	if (x->in.mnemonic == ZYDIS_MNEMONIC_MOV && put_mov_seg(x, op))
+	if (x86_is_mov_seg(x) && put_mov_seg(x, op))
 		return;
+	if (x->fixed_seg && r >= ZYDIS_REGISTER_BND0 && r <= ZYDIS_REGISTER_BND3) {
+		x86_put(x, x->fixed_seg, strlen(x->fixed_seg));
+		return;
+	}
 	if (r < ZYDIS_REGISTER_ST0 || r > ZYDIS_REGISTER_ST7) {
 		put_reg(x, r);
 		return;
@@ -183,7 +185,7 @@ static bool shows_index(const struct x86_text *x, const ZydisDecodedOperandMem *
 	if (x->in.raw.sib.scale != 0)
 		return true;
 	if (m->base == ZYDIS_REGISTER_NONE)
-		return x->a->bits == 64 && x->in.address_width == 32;
+		return x->in.address_width == 32;
 	return (x->in.raw.sib.base & 7) != 4;
 }
 
@@ -222,7 +224,7 @@ static ZydisRegister segment_of(const struct x86_text *x)
 	static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65};
 	static const uint8_t regs[] = {ZYDIS_REGISTER_ES, ZYDIS_REGISTER_CS, ZYDIS_REGISTER_SS,
 				       ZYDIS_REGISTER_DS, ZYDIS_REGISTER_FS, ZYDIS_REGISTER_GS};
-	size_t from = x->a->bits == 64 ? 4 : 0;
+	size_t from = x->a->bits == 64 || x86_is_notrack(x) ? 4 : 0;
 	uint8_t v = x86_last_prefix(&x->in, prefixes + from, sizeof(prefixes) - from);
 	for (size_t i = from; i < sizeof(prefixes); i++) {
 		if (v == prefixes[i])
@@ -277,8 +279,11 @@ static void put_mem(struct x86_text *x, const ZydisDecodedOperand *op)
 		put_reg(x, m->base);
 	if (has_index)
 		put_index(x, m, m->base != ZYDIS_REGISTER_NONE);
+	/* With 67 in 64-bit mode what has no register is cut to 32 bits. */
+	bool is_cut = x->a->bits == 64 && x->in.address_width == 32 && m->base == ZYDIS_REGISTER_NONE &&
+		      m->index == ZYDIS_REGISTER_NONE;
 	if (x->in.raw.disp.size != 0)
-		put_disp(x, m->disp.value);
+		put_disp(x, is_cut ? (int64_t)(uint32_t)m->disp.value : m->disp.value);
 	x86_put_ch(x, ']');
 }
 
@@ -312,8 +317,7 @@ static void put_mask(struct x86_text *x)
 		put_reg(x, x->in.avx.mask.reg);
 		x86_put_ch(x, '}');
 	}
-	if (x->in.avx.mask.mode == ZYDIS_MASK_MODE_ZEROING ||
-	    x->in.avx.mask.mode == ZYDIS_MASK_MODE_CONTROL_ZEROING)
+	if (x->in.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX && x->in.raw.evex.z)
 		X86_PUT(x, "{z}");
 }
 

@@ -54,6 +54,22 @@ static bool uses_rex_w(const struct x86_text *x)
 	default:
 		break;
 	}
+	if (x86_is_mov_seg(x))
+		return x->in.raw.modrm.mod == 3;
+	switch (x->in.mnemonic) {
+	case ZYDIS_MNEMONIC_CMPXCHG16B:
+	case ZYDIS_MNEMONIC_FXSAVE64:
+	case ZYDIS_MNEMONIC_FXRSTOR64:
+	case ZYDIS_MNEMONIC_XSAVE64:
+	case ZYDIS_MNEMONIC_XSAVEC64:
+	case ZYDIS_MNEMONIC_XSAVEOPT64:
+	case ZYDIS_MNEMONIC_XSAVES64:
+	case ZYDIS_MNEMONIC_XRSTOR64:
+	case ZYDIS_MNEMONIC_XRSTORS64:
+		return true;
+	default:
+		break;
+	}
 	bool has_mem = false;
 	bool has_vector = false;
 	for (unsigned i = 0; i < x->op_cnt; i++) {
@@ -136,9 +152,6 @@ static bool uses_address_size(const struct x86_text *x)
 	case ZYDIS_MNEMONIC_JCXZ:
 	case ZYDIS_MNEMONIC_JECXZ:
 	case ZYDIS_MNEMONIC_JRCXZ:
-	case ZYDIS_MNEMONIC_LOOP:
-	case ZYDIS_MNEMONIC_LOOPE:
-	case ZYDIS_MNEMONIC_LOOPNE:
 		return true;
 	default:
 		return has_mem_operand(x) && x->in.raw.disp.size != 64 && !x86_is_moffs(x);
@@ -148,8 +161,10 @@ static bool uses_address_size(const struct x86_text *x)
 /* Whether 66 chose a width; instructions of 8 bits and without operands ignore it. */
 static bool uses_operand_size(const struct x86_text *x)
 {
-	if (x->in.operand_width != 16)
+	if (x->in.operand_width != 16 || x->in.meta.category == ZYDIS_CATEGORY_X87_ALU)
 		return false;
+	if (x86_is_mov_seg(x))
+		return x->in.raw.modrm.mod == 3;
 	for (unsigned i = 0; i < x->op_cnt; i++) {
 		if (x->ops[i].size == 16 && x->ops[i].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 			return true;
@@ -157,7 +172,6 @@ static bool uses_operand_size(const struct x86_text *x)
 	switch (x->in.meta.category) {
 	case ZYDIS_CATEGORY_CALL:
 	case ZYDIS_CATEGORY_UNCOND_BR:
-	case ZYDIS_CATEGORY_COND_BR:
 	case ZYDIS_CATEGORY_RET:
 	case ZYDIS_CATEGORY_PUSH:
 	case ZYDIS_CATEGORY_POP:
@@ -272,7 +286,7 @@ static const char *prefix_name(const struct x86_text *x, uint8_t v, bool is_last
 			return NULL;
 		return x->a->bits == 64 ? "addr32" : "addr16";
 	default:
-		if (is_last && v == 0x3e && (x->in.attributes & ZYDIS_ATTRIB_HAS_NOTRACK))
+		if (is_last && v == 0x3e && x86_is_notrack(x))
 			return "notrack";
 		if (is_last && uses_segment(x, v))
 			return NULL;

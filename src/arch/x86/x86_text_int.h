@@ -21,7 +21,7 @@ struct x86_text {
 	uint8_t used_len; /* of `t->text` */
 	bool is_lone_fwait_gone; /* an fwait before it makes fnstcw an fstcw */
 	const char *fixed_name;   /* mnemonic that the bytes get whatever they decode to, or null */
-	const char *fixed_seg;    /* likewise the segment register of mov, or null */
+	const char *fixed_seg;    /* likewise the segment or bound register, or null */
 	bool is_bcst_counted; /* the mnemonic does not tell the element count: [rax]{1to8} */
 	arch_name_fn *name;
 	void *name_ctx;
@@ -75,6 +75,19 @@ static inline bool x86_is_moffs(const struct x86_text *x)
 	return x->in.opcode >= 0xa0 && x->in.opcode <= 0xa3 && x->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
 }
 
+/* mov to or from a segment register. */
+static inline bool x86_is_mov_seg(const struct x86_text *x)
+{
+	return (x->in.opcode == 0x8c || x->in.opcode == 0x8e) && x->in.mnemonic == ZYDIS_MNEMONIC_MOV;
+}
+
+/* An indirect branch whose ds prefix says that no landing pad is needed. */
+static inline bool x86_is_notrack(const struct x86_text *x)
+{
+	return (x->in.attributes & ZYDIS_ATTRIB_HAS_NOTRACK) &&
+	       x->ops[0].type != ZYDIS_OPERAND_TYPE_POINTER;
+}
+
 /* jmp, call and ret that objdump reads as 16 bits wide in 64-bit mode; processors differ on it. */
 bool x86_is_short_branch(const struct x86_text *x);
 
@@ -87,6 +100,9 @@ void x86_put_mnemonic(struct x86_text *x);
 /* Whether memory operands of this instruction are written without "DWORD PTR"; else the width in bits
  * that is written, which is not always that of the access. */
 unsigned x86_mem_width(const struct x86_text *x, const ZydisDecodedOperand *op);
+
+/* Whether neither mnemonic nor registers tell how many elements a broadcast operand makes. */
+bool x86_hides_width(const struct x86_text *x);
 
 /* The last prefix among `values`, or 0. */
 uint8_t x86_last_prefix(const ZydisDecodedInstruction *in, const uint8_t *values, size_t cnt);
