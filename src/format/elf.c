@@ -237,20 +237,37 @@ static void fill_type(struct elf *e)
 	}
 }
 
+/* An i386 program without PT_GNU_STACK has everything readable executable (arch/x86/include/asm/elf.h, "exec-all").
+ * Old data segments would all become code; so only the one it begins in does. */
+static bool make_entry_executable(struct elf *e, struct fmt_segment *s)
+{
+	for (uint32_t i = 0; i < e->phnum; i++) {
+		struct elf_ph ph;
+		if (elf_read_ph(e, i, &ph) && ph.type == PT_GNU_STACK)
+			return false;
+	}
+	if (e->machine != EM_386 || !(s->perm & FMT_R))
+		return false;
+	s->perm |= FMT_X;
+	return true;
+}
+
 static void fill_entry(struct elf *e)
 {
 	struct fmt_bin *b = e->b;
 	if (e->type == ET_REL || e->type == ET_CORE || (e->entry == 0 && e->type != ET_EXEC))
 		return;
-	const struct fmt_segment *s = fmt_segment_at(b, e->entry);
-	if (!s) {
+	const struct fmt_segment *found = fmt_segment_at(b, e->entry);
+	if (!found) {
 		if (e->entry)
 			finding_add_va(&b->findings, FINDING_WARNING, e->entry, "entry point",
 				       "0x%llx is not mapped", (unsigned long long)e->entry);
 		return;
 	}
-	if (!(s->perm & FMT_X))
-		finding_add_va(&b->findings, FINDING_WARNING, e->entry, "entry point", "not in executable memory");
+	struct fmt_segment *s = &b->segments.data[found - b->segments.data];
+	if (!(s->perm & FMT_X) && make_entry_executable(e, s))
+		finding_add_va(&b->findings, FINDING_NOTE, e->entry, "entry point",
+			       "its segment is not marked executable, but runs as if it were on Linux");
 	b->has_entry = true;
 	b->entry_va = e->entry;
 }

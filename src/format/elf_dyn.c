@@ -12,31 +12,36 @@ static int64_t next_tag(const struct elf *e, struct cur *c)
 	return e->is_64 ? (int64_t)cur_u64(c) : (int64_t)(int32_t)cur_u32(c);
 }
 
-/* Where the table lies in the file and how far it may reach. */
-static bool find_table(struct elf *e)
+static bool find_by_segment(struct elf *e, const struct elf_ph *ph)
 {
 	struct findings *f = &e->b->findings;
-	for (uint32_t i = 0; i < e->phnum; i++) {
-		struct elf_ph ph;
-		if (!elf_read_ph(e, i, &ph))
-			break;
-		if (ph.type != PT_DYNAMIC)
-			continue;
-		if (elf_at(e, ph.va, &e->dyn.off, &e->dyn.len))
-			return true;
-		if (ph.file_len == 0) {
-			finding_add_va(f, FINDING_NOTE, ph.va, "dynamic table",
-				       "is not in this file, which may be the debug file of another");
-			return false;
-		}
-		finding_add_va(f, FINDING_WARNING, ph.va, "dynamic table", "its address is not mapped from the file");
-		if (ph.off < e->len) {
-			e->dyn.off = ph.off;
-			e->dyn.len = ph.file_len < e->len - ph.off ? ph.file_len : e->len - ph.off;
-			return true;
-		}
+	if (elf_at(e, ph->va, &e->dyn.off, &e->dyn.len))
+		return true;
+	if (ph->file_len == 0) {
+		finding_add_va(f, FINDING_NOTE, ph->va, "dynamic table",
+			       "is not in this file, which may be the debug file of another");
 		return false;
 	}
+	finding_add_va(f, FINDING_WARNING, ph->va, "dynamic table", "its address is not mapped from the file");
+	if (ph->off >= e->len)
+		return false;
+	e->dyn.off = ph->off;
+	e->dyn.len = ph->file_len < e->len - ph->off ? ph->file_len : e->len - ph->off;
+	return true;
+}
+
+/* Where the table lies in the file and how far it may reach. Of several PT_DYNAMIC the last counts, as for
+ * the run-time linker. */
+static bool find_table(struct elf *e)
+{
+	struct elf_ph last = {0};
+	for (uint32_t i = 0; i < e->phnum; i++) {
+		struct elf_ph ph;
+		if (elf_read_ph(e, i, &ph) && ph.type == PT_DYNAMIC)
+			last = ph;
+	}
+	if (last.type == PT_DYNAMIC)
+		return find_by_segment(e, &last);
 	for (size_t i = 0; i < e->b->sections.cnt && e->phnum == 0; i++) {
 		const struct fmt_section *s = &e->b->sections.data[i];
 		if (s->raw_type == SHT_DYNAMIC && s->file_len) {
@@ -126,13 +131,12 @@ static void find_strings(struct elf *e)
 			       "its address is not mapped from the file");
 		return;
 	}
-	t->len = e->dyn.strsz ? e->dyn.strsz : room;
-	if (t->len > room) {
+	/* The run-time linker does not look at DT_STRSZ: too small a value hides no name. */
+	t->len = room;
+	if (e->dyn.strsz > room)
 		finding_add_va(&e->b->findings, FINDING_WARNING, e->dyn.strtab, "dynamic string table",
-			       "%llu bytes, but the segment has %llu", (unsigned long long)t->len,
+			       "%llu bytes, but the segment has %llu", (unsigned long long)e->dyn.strsz,
 			       (unsigned long long)room);
-		t->len = room;
-	}
 }
 
 static struct err *read_needed(struct elf *e)

@@ -136,8 +136,8 @@ bool elf_is_got_name(struct fmt_str name);
 
 /* elf_rel.c */
 _must_use_ struct err *elf_load_relocs(struct elf *e);
-/* Highest symbol number the dynamic relocations name. */
-uint32_t elf_max_reloc_symbol(const struct elf *e);
+/* Highest symbol number below `limit` that the dynamic relocations name. */
+uint32_t elf_max_reloc_symbol(struct elf *e, uint64_t limit);
 /* Objects: which symbols need a slot of a global offset table, and where that made-up table lies. */
 _must_use_ struct err *elf_plan_got(struct elf *e);
 

@@ -328,57 +328,53 @@ static void read_table(struct elf *e, struct rel_table *t)
 	report_table(e, t);
 }
 
-/* Finds a table of the dynamic section in the file. */
-static bool find_table(const struct elf *e, const char *what, uint64_t va, uint64_t len, bool has_addend,
-		       struct rel_table *ret)
+/* Finds a table of the dynamic section in the file; `what` and `has_addend` are set already. */
+static bool find_table(struct elf *e, uint64_t va, uint64_t len, bool is_quiet, struct rel_table *ret)
 {
-	uint64_t off;
+	struct findings *f = &e->b->findings;
 	uint64_t room;
 	if (va == 0 || len == 0)
 		return false;
-	struct findings *f = &e->b->findings;
-	if (!elf_at(e, va, &off, &room)) {
-		finding_add_va(f, FINDING_ERROR, va, what, "its address is not mapped from the file");
+	if (!elf_at(e, va, &ret->off, &room)) {
+		if (!is_quiet)
+			finding_add_va(f, FINDING_ERROR, va, ret->what, "its address is not mapped from the file");
 		return false;
 	}
-	if (len > room) {
-		finding_add_va(f, FINDING_WARNING, va, what, "%llu bytes, but the segment has %llu",
+	if (len > room && !is_quiet)
+		finding_add_va(f, FINDING_WARNING, va, ret->what, "%llu bytes, but the segment has %llu",
 			       (unsigned long long)len, (unsigned long long)room);
-		len = room;
-	}
-	*ret = (struct rel_table){
-		.what = what,
-		.syms = &e->dynsym,
-		.off = off,
-		.cnt = len / entry_len(e, has_addend),
-		.has_addend = has_addend,
-		.base_len = UINT64_MAX,
-	};
+	len = len < room ? len : room;
+	ret->syms = &e->dynsym;
+	ret->cnt = len / entry_len(e, ret->has_addend);
+	ret->base_len = UINT64_MAX;
 	return true;
 }
 
 /* The tables of DT_RELA, DT_REL and DT_JMPREL; at most three. */
-static unsigned find_tables(const struct elf *e, struct rel_table ret[3])
+static unsigned find_tables(struct elf *e, bool is_quiet, struct rel_table ret[3])
 {
 	const struct elf_dyn *d = &e->dyn;
 	bool plt_has_addend = d->pltrel ? d->pltrel == DT_RELA : d->rela != 0 || e->machine != EM_386;
 	unsigned cnt = 0;
-	cnt += find_table(e, "DT_RELA", d->rela, d->relasz, true, &ret[cnt]);
-	cnt += find_table(e, "DT_REL", d->rel, d->relsz, false, &ret[cnt]);
-	cnt += find_table(e, "DT_JMPREL", d->jmprel, d->pltrelsz, plt_has_addend, &ret[cnt]);
+	ret[cnt] = (struct rel_table){.what = "DT_RELA", .has_addend = true};
+	cnt += find_table(e, d->rela, d->relasz, is_quiet, &ret[cnt]);
+	ret[cnt] = (struct rel_table){.what = "DT_REL"};
+	cnt += find_table(e, d->rel, d->relsz, is_quiet, &ret[cnt]);
+	ret[cnt] = (struct rel_table){.what = "DT_JMPREL", .has_addend = plt_has_addend};
+	cnt += find_table(e, d->jmprel, d->pltrelsz, is_quiet, &ret[cnt]);
 	return cnt;
 }
 
-uint32_t elf_max_reloc_symbol(const struct elf *e)
+uint32_t elf_max_reloc_symbol(struct elf *e, uint64_t limit)
 {
 	struct rel_table tables[3];
-	unsigned cnt = find_tables(e, tables);
+	unsigned cnt = find_tables(e, true, tables);
 	uint32_t max = 0;
 	for (unsigned i = 0; i < cnt; i++) {
 		struct cur c = elf_cur(e, tables[i].off, tables[i].cnt * entry_len(e, tables[i].has_addend));
 		for (uint64_t k = 0; k < tables[i].cnt; k++) {
 			struct raw_rel raw = read_raw(e, &c, tables[i].has_addend);
-			max = raw.sym > max && raw.sym < UINT32_MAX ? raw.sym : max;
+			max = raw.sym > max && raw.sym < limit ? raw.sym : max;
 		}
 	}
 	return max;
@@ -444,13 +440,13 @@ static struct err *reserve(struct elf *e, uint64_t cnt)
 static struct err *load_dynamic_relocs(struct elf *e)
 {
 	struct rel_table tables[3];
-	struct rel_table relr = {0};
+	struct rel_table relr = {.what = "DT_RELR"};
 	uint32_t bad = 0;
-	unsigned cnt = find_tables(e, tables);
+	unsigned cnt = find_tables(e, false, tables);
 	uint64_t total = 0;
 	for (unsigned i = 0; i < cnt; i++)
 		total += tables[i].cnt;
-	if (find_table(e, "DT_RELR", e->dyn.relr, e->dyn.relrsz, false, &relr)) {
+	if (find_table(e, e->dyn.relr, e->dyn.relrsz, false, &relr)) {
 		uint64_t off;
 		uint64_t room = 0;
 		elf_at(e, e->dyn.relr, &off, &room);
@@ -614,6 +610,27 @@ static void sort_range(struct fmt_reloc *r, size_t cnt, struct fmt_reloc *scratc
 	}
 }
 
+/* Of many relocations for one place only the last few can matter; that they are few keeps reads cheap. */
+static void drop_repeats(struct fmt_bin *b)
+{
+	enum { REPEAT_MAX = 16 };
+	struct fmt_reloc *r = b->relocs.data;
+	size_t out = 0;
+	for (size_t i = 0; i < b->relocs.cnt;) {
+		size_t end = i;
+		while (end < b->relocs.cnt && r[end].va == r[i].va)
+			end++;
+		if (end - i > REPEAT_MAX) {
+			finding_add_va(&b->findings, FINDING_WARNING, r[i].va, "relocations",
+				       "%zu are for the same place; the last %d are kept", end - i, REPEAT_MAX);
+			i = end - REPEAT_MAX;
+		}
+		while (i < end)
+			r[out++] = r[i++];
+	}
+	b->relocs.cnt = out;
+}
+
 static struct err *sort_relocs(struct fmt_bin *b)
 {
 	struct fmt_reloc *scratch = alloc_array(b->relocs.cnt / 2 + 1, sizeof(*scratch));
@@ -621,6 +638,7 @@ static struct err *sort_relocs(struct fmt_bin *b)
 		return &err_nomem;
 	sort_range(b->relocs.data, b->relocs.cnt, scratch);
 	free(scratch);
+	drop_repeats(b);
 	return NULL;
 }
 

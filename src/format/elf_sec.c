@@ -234,9 +234,17 @@ struct err *elf_lay_out_object(struct elf *e)
 {
 	struct fmt_bin *b = e->b;
 	e->obj_next_va = OBJECT_BASE;
-	if (!elf_take(e, b->sections.cnt * sizeof(struct fmt_segment)) || !VEC_RESERVE(&b->segments, b->sections.cnt + 3))
+	size_t room = b->sections.cnt;
+	if (!elf_take(e, room * sizeof(struct fmt_segment))) {
+		room = e->mem_left / sizeof(struct fmt_segment);
+		finding_add(&b->findings, FINDING_ERROR, e->shoff, "section headers", "only %zu of %zu are mapped", room,
+			    b->sections.cnt);
+		e->mem_left -= room * sizeof(struct fmt_segment);
+	}
+	enum { MADE_UP_MAX = 3 };
+	if (!VEC_RESERVE(&b->segments, room + MADE_UP_MAX))
 		return &err_nomem;
-	for (uint32_t i = 0; i < b->sections.cnt; i++) {
+	for (uint32_t i = 0; i < room; i++) {
 		struct fmt_section *s = &b->sections.data[i];
 		struct elf_sh sh;
 		if (!s->is_alloc || !elf_read_sh(e, i + 1, &sh))

@@ -30,9 +30,11 @@ static uint32_t count_by_hash(const struct elf *e)
 	return c.failed || buckets > words || chains > words - buckets ? 0 : (uint32_t)chains;
 }
 
-/* DT_GNU_HASH: the chain of the highest bucket ends with the last symbol. */
-static uint32_t count_by_gnu_hash(const struct elf *e)
+/* DT_GNU_HASH: the chain of the highest bucket ends with the last symbol. A table that finds nothing says only
+ * how many symbols it leaves out, which linkers do not fill in: `ret_is_empty`. */
+static uint32_t count_by_gnu_hash(const struct elf *e, bool *ret_is_empty)
 {
+	*ret_is_empty = true;
 	uint64_t off;
 	uint64_t len;
 	if (e->dyn.gnu_hash == 0 || !elf_at(e, e->dyn.gnu_hash, &off, &len))
@@ -52,6 +54,7 @@ static uint32_t count_by_gnu_hash(const struct elf *e)
 	}
 	if (last < first)
 		return first;
+	*ret_is_empty = false;
 	cur_skip(&c, (uint64_t)(last - first) * 4);
 	while (!c.failed && last < UINT32_MAX) {
 		uint32_t hash = cur_u32(&c);
@@ -76,6 +79,21 @@ static uint32_t count_by_section(struct elf *e)
 	return 0;
 }
 
+/* A hash table too short for the symbols that relocations use is no trouble for the run-time linker, which only
+ * indexes the table; the section is asked when no hash table knows. */
+static uint32_t count_dynsym(struct elf *e, uint64_t fit)
+{
+	bool is_empty;
+	uint32_t by_section = count_by_section(e);
+	uint32_t by_hash = count_by_hash(e);
+	uint32_t by_gnu = count_by_gnu_hash(e, &is_empty);
+	uint32_t by_reloc = elf_max_reloc_symbol(e, fit < UINT32_MAX ? fit : UINT32_MAX) + 1;
+	uint32_t says = by_hash > by_gnu ? by_hash : by_gnu;
+	if (by_hash == 0 && is_empty && by_section > says)
+		says = by_section;
+	return by_reloc > says ? by_reloc : says;
+}
+
 static void find_dynsym(struct elf *e)
 {
 	uint64_t room;
@@ -90,15 +108,7 @@ static void find_dynsym(struct elf *e)
 	if (e->dyn.strtab > e->dyn.symtab && e->dyn.strtab - e->dyn.symtab < room)
 		room = e->dyn.strtab - e->dyn.symtab;
 	uint64_t fit = room / symbol_len(e);
-	uint32_t says = count_by_section(e);
-	uint32_t by_hash = count_by_hash(e);
-	if (by_hash) {
-		says = by_hash;
-	} else if (says == 0) {
-		uint32_t by_gnu = count_by_gnu_hash(e);
-		uint32_t by_reloc = elf_max_reloc_symbol(e) + 1;
-		says = by_gnu > by_reloc ? by_gnu : by_reloc;
-	}
+	uint32_t says = count_dynsym(e, fit);
 	if (says > fit) {
 		finding_add_va(&e->b->findings, FINDING_WARNING, e->dyn.symtab, "dynamic symbols",
 			       "%u symbols, but there is room for %llu", says, (unsigned long long)fit);

@@ -3,7 +3,8 @@
  * Symbol versions (LSB 5.0, "Symbol Versioning"): DT_VERNEED says which version numbers stand for which
  * version of which library, DT_VERDEF which are the file's own. Both are lists linked by
  * forward offsets, so a walk always ends; how long it may take is bounded by the number of versions
- * there can be.
+ * there can be. The run-time linker follows the links and looks at none of the counts (DT_VERNEEDNUM, vn_cnt),
+ * which may therefore lie; so does this.
  */
 #include "format/elf_int.h"
 
@@ -28,10 +29,10 @@ static void bad_list(struct elf *e, const char *what, uint64_t va)
 	finding_add_va(&e->b->findings, FINDING_WARNING, va, what, "the list leaves its segment or has no end");
 }
 
-static bool read_need_versions(struct elf *e, struct cur list, uint64_t pos, uint16_t cnt, struct fmt_str library,
+static bool read_need_versions(struct elf *e, struct cur list, uint64_t pos, struct fmt_str library,
 			       uint32_t *steps)
 {
-	for (uint16_t i = 0; i < cnt; i++) {
+	for (;;) {
 		cur_seek(&list, pos);
 		cur_u32(&list);
 		cur_u16(&list);
@@ -45,7 +46,6 @@ static bool read_need_versions(struct elf *e, struct cur list, uint64_t pos, uin
 			return true;
 		pos += next;
 	}
-	return true;
 }
 
 static void read_needs(struct elf *e)
@@ -62,7 +62,7 @@ static void read_needs(struct elf *e)
 	struct cur list = elf_cur(e, off, len);
 	uint64_t pos = 0;
 	uint32_t steps = 0;
-	for (uint64_t i = 0; e->dyn.verneednum == 0 || i < e->dyn.verneednum; i++) {
+	for (;;) {
 		cur_seek(&list, pos);
 		cur_u16(&list);
 		uint16_t cnt = cur_u16(&list);
@@ -70,7 +70,7 @@ static void read_needs(struct elf *e)
 		uint32_t aux = cur_u32(&list);
 		uint32_t next = cur_u32(&list);
 		if (list.failed || steps++ > STEP_MAX ||
-		    !read_need_versions(e, list, pos + aux, cnt, dyn_string(e, file), &steps)) {
+		    (cnt && !read_need_versions(e, list, pos + aux, dyn_string(e, file), &steps))) {
 			bad_list(e, "needed versions", va);
 			return;
 		}
@@ -93,7 +93,7 @@ static void read_defs(struct elf *e)
 	}
 	struct cur list = elf_cur(e, off, len);
 	uint64_t pos = 0;
-	for (uint64_t i = 0; i < STEP_MAX && (e->dyn.verdefnum == 0 || i < e->dyn.verdefnum); i++) {
+	for (uint32_t steps = 0;; steps++) {
 		cur_seek(&list, pos);
 		cur_u16(&list);
 		uint16_t flags = cur_u16(&list);
@@ -104,7 +104,7 @@ static void read_defs(struct elf *e)
 		uint32_t next = cur_u32(&list);
 		cur_seek(&list, pos + aux);
 		uint32_t name = cur_u32(&list);
-		if (list.failed) {
+		if (list.failed || steps > STEP_MAX) {
 			bad_list(e, "defined versions", va);
 			return;
 		}

@@ -213,6 +213,66 @@ static void test_lying_tables(void **state)
 	}
 }
 
+/* What the run-time linker does not look at may lie without hiding anything. */
+static void test_unread_counts(void **state)
+{
+	static const struct {
+		uint64_t tag, value;
+	} rows[] = {{DT_STRSZ, 1}, {DT_STRSZ, 0}, {DT_VERNEEDNUM, 0}, {DT_VERDEFNUM, 0x7fffffff}, {DT_VERNEEDNUM, UINT64_MAX}};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct elfsample s;
+		struct opened o = open_lie(rows[i].tag, rows[i].value, &s);
+		assert_int_equal(o.b->symbols.cnt, 4);
+		assert_true(str_is(o.b->needed.data[0], "libc.so.6"));
+		assert_true(str_is(o.b->symbols.data[0].version, "GLIBC_2.34"));
+		assert_true(str_is(o.b->symbols.data[2].version, "OWN_1"));
+		assert_int_equal(o.b->findings.list.cnt, 0);
+		close_sample(&o, &s);
+	}
+}
+
+/* A hash table that counts fewer symbols than relocations use. */
+static void test_short_hash(void **state)
+{
+	struct elfsample_opts opts = kinds[0];
+	opts.has_chain_lie = true;
+	opts.chain_lie = 1;
+	struct elfsample s;
+	struct opened o = open_sample(&opts, &s);
+	assert_int_equal(o.b->symbols.cnt, 4);
+	assert_int_equal(o.b->imports.cnt, 2);
+	close_sample(&o, &s);
+}
+
+/* A hundred thousand relocations of one word: few are kept, the last decides. */
+static void test_repeated_relocs(void **state)
+{
+	enum { RELOCS = 100000 };
+	struct elfw w;
+	elfw_init(&w, 64, false, ET_DYN, EM_X86_64);
+	struct buf rela = {0};
+	struct buf dyn = {0};
+	for (int64_t i = 0; i < RELOCS; i++)
+		elfw_rela(&w, &rela, (struct elfw_reloc){.off = 0x100000, .type = R_X86_64_RELATIVE, .addend = i});
+	uint64_t off = elfw_add(&w, rela.data, rela.len, 0x1000);
+	elfw_dyn(&w, &dyn, DT_RELA, 0x100000);
+	elfw_dyn(&w, &dyn, DT_RELASZ, rela.len);
+	elfw_dyn(&w, &dyn, DT_NULL, 0);
+	uint64_t dyn_off = elfw_add(&w, dyn.data, dyn.len, 8);
+	uint64_t len = w.file.len - off;
+	elfw_add_seg(&w, (struct elfw_seg){PT_LOAD, PF_R | PF_W, off, 0x100000, len, len, 0x1000});
+	elfw_add_seg(&w, (struct elfw_seg){PT_DYNAMIC, PF_R, dyn_off, 0x100000 + dyn_off - off, dyn.len, dyn.len, 8});
+	elfw_finish(&w);
+	struct opened o = open_good(w.file.data, w.file.len);
+	assert_int_equal(o.b->relocs.cnt, 16);
+	assert_int_equal(word_at(o.b, 0x100000), RELOCS - 1);
+	assert_true(has_finding(o.b, "same place"));
+	close_opened(&o);
+	buf_fini(&rela);
+	buf_fini(&dyn);
+	elfw_fini(&w);
+}
+
 /* A version list that points at itself or leaves the segment, with the largest counts. */
 static void test_version_cycles(void **state)
 {
@@ -351,6 +411,9 @@ int test_format_dynamic(void)
 		cmocka_unit_test(test_read_partial),
 		cmocka_unit_test(test_lying_counts),
 		cmocka_unit_test(test_lying_tables),
+		cmocka_unit_test(test_unread_counts),
+		cmocka_unit_test(test_short_hash),
+		cmocka_unit_test(test_repeated_relocs),
 		cmocka_unit_test(test_version_cycles),
 		cmocka_unit_test(test_dynamic_without_end),
 		cmocka_unit_test(test_relr_bomb),

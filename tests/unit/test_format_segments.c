@@ -140,6 +140,39 @@ static void test_entry_in_slack(void **state)
 	elfw_fini(&w);
 }
 
+/* A whole program in 45 bytes: the program header lies inside the ELF header, which the file does not even
+ * finish. Linux runs such files (fields it does not check hold other things). */
+static void test_tiny_program(void **state)
+{
+	static const uint8_t tiny[45] = {
+		0x7f, 'E', 'L', 'F',
+		1, 0, 0, 0,             /* EI_CLASS..; p_type PT_LOAD */
+		0, 0, 0, 0,             /* p_offset */
+		0, 0, 1, 0,             /* p_vaddr 0x10000 */
+		2, 0, 3, 0,             /* e_type, e_machine; p_paddr */
+		0x20, 0, 1, 0,          /* e_version; p_filesz */
+		0x20, 0, 1, 0,          /* e_entry 0x10020; p_memsz */
+		4, 0, 0, 0,             /* e_phoff; p_flags R */
+		0x31, 0xc0, 0x40, 0xb3, /* e_shoff; p_align: the code begins */
+		0x2a, 0xcd, 0x80, 0x90, /* e_flags */
+		0x34, 0,                /* e_ehsize */
+		0x20, 0, 1,             /* e_phentsize, e_phnum */
+	};
+	struct opened o = open_good(tiny, sizeof(tiny));
+	assert_int_equal(o.b->bits, 32);
+	assert_int_equal(o.b->machine, FMT_MACHINE_I386);
+	assert_true(o.b->has_entry);
+	assert_int_equal(o.b->entry_va, 0x10020);
+	assert_int_equal(o.b->code_starts.cnt, 1);
+	assert_int_equal(o.b->segments.data[0].va, 0x10000);
+	assert_int_equal(o.b->segments.data[0].file_len, sizeof(tiny));
+	uint8_t code[7];
+	assert_int_equal(fmt_read(o.b, o.b->entry_va, code, sizeof(code)), sizeof(code));
+	assert_memory_equal(code, tiny + 32, sizeof(code));
+	assert_true(has_finding(o.b, "as if it were on Linux"));
+	close_opened(&o);
+}
+
 static void test_lying_sizes(void **state)
 {
 	struct elfw w;
@@ -447,6 +480,7 @@ int test_format_segments(void)
 		cmocka_unit_test(test_overlap_by_order),
 		cmocka_unit_test(test_bss_hides_earlier),
 		cmocka_unit_test(test_entry_in_slack),
+		cmocka_unit_test(test_tiny_program),
 		cmocka_unit_test(test_lying_sizes),
 		cmocka_unit_test(test_incongruent_offset),
 		cmocka_unit_test(test_many_loads),
