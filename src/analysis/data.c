@@ -279,51 +279,73 @@ static bool name_is(const struct data_stage *x, const struct image_section *sec,
 	return sec->name.len == len && !memcmp(x->d->pool.data + sec->name.off, name, len);
 }
 
-/* Sections whose form is known hold no program's strings, whatever their bytes look like. */
-static void claim_section(struct data_stage *x, const struct image_section *sec)
+/* Stretches whose form is known hold no program's strings, whatever their bytes look like. False when `kind` is none of
+ * those. */
+static bool claim_known(struct data_stage *x, uint32_t loc, uint32_t end, uint8_t kind, uint32_t entry_len)
 {
-	uint32_t loc, end, word = x->d->space.word_len;
-	if (!section_span(x, sec, &loc, &end))
-		return;
-	uint32_t entry = sec->entry_len >= 4 && sec->entry_len <= 64 ? sec->entry_len : ROW_LEN;
-	switch (sec->kind) {
+	uint32_t entry = entry_len >= 4 && entry_len <= 64 ? entry_len : ROW_LEN;
+	switch (kind) {
 	case FMT_SEC_EH_FRAME:
 		claim_eh_frame(x, loc, end);
 		claim_rows(x, loc, end, ROW_LEN);
-		return;
+		return true;
 	case FMT_SEC_EH_FRAME_HDR:
 		claim_rows(x, loc, MIN(end, loc + 4), 4);
 		claim_rows(x, MIN(end, loc + 4), MIN(end, loc + 12), 4);
 		claim_rows(x, MIN(end, loc + 12), end, 8);
-		return;
+		return true;
 	case FMT_SEC_NOTE:
 		claim_notes(x, loc, end);
 		claim_rows(x, loc, end, 4);
-		return;
+		return true;
 	case FMT_SEC_SYMTAB:
 	case FMT_SEC_RELOC:
 		claim_rows(x, loc, end, entry);
-		return;
+		return true;
 	case FMT_SEC_STRTAB:
 	case FMT_SEC_GOPCLNTAB:
 	case FMT_SEC_DEBUG:
 		claim_rows(x, loc, end, ROW_LEN);
-		return;
+		return true;
 	case FMT_SEC_GOT:
-		claim_rows(x, loc, end, word);
-		return;
+		claim_rows(x, loc, end, x->d->space.word_len);
+		return true;
 	default:
-		break;
+		return false;
 	}
-	static const char *const tables[] = {".gcc_except_table", ".hash",       ".gnu.hash",       ".gnu.version",
-					     ".gnu.version_r",    ".gnu.version_d", ".dynamic",     ".init_array",
-					     ".fini_array",       ".preinit_array", ".relr.dyn",    ".gnu.liblist"};
+}
+
+static void claim_section(struct data_stage *x, const struct image_section *sec)
+{
+	static const struct {
+		const char *name;
+		uint8_t len; /* of an entry, 0: a word */
+	} tables[] = {
+		{".gcc_except_table", ROW_LEN}, {".hash", 4},      {".gnu.hash", 4},      {".gnu.version", ROW_LEN},
+		{".gnu.version_r", 4},          {".gnu.version_d", 4}, {".gnu.liblist", 4}, {".dynamic", 0},
+		{".init_array", 0},             {".fini_array", 0}, {".preinit_array", 0}, {".relr.dyn", 0},
+	};
+	uint32_t loc, end;
+	if (!section_span(x, sec, &loc, &end) || claim_known(x, loc, end, sec->kind, sec->entry_len))
+		return;
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
-		if (name_is(x, sec, tables[i])) {
-			bool is_words = i >= 6 && i <= 10;
-			claim_rows(x, loc, end, is_words ? word : i == 0 ? ROW_LEN : 4);
+		if (name_is(x, sec, tables[i].name)) {
+			claim_rows(x, loc, end, tables[i].len ? tables[i].len : x->d->space.word_len);
 			return;
 		}
+	}
+}
+
+static void claim_tables_of_loader(struct data_stage *x)
+{
+	for (size_t i = 0; i < x->d->known.cnt; i++) {
+		const struct image_known *k = &x->d->known.data[i];
+		uint32_t data_end = file_end(x, k->loc), end = k->loc + k->len;
+		if (!data_end)
+			continue;
+		end = MIN(end, data_end);
+		if (!claim_known(x, k->loc, end, k->kind, k->entry_len))
+			claim_rows(x, k->loc, end, k->entry_len >= 4 ? k->entry_len : ROW_LEN);
 	}
 }
 
@@ -690,6 +712,7 @@ static struct err *run_stage(struct data_stage *x)
 	claim_tables(x);
 	for (size_t i = 0; i < d->sections.cnt && !is_cancelled(x); i++)
 		claim_section(x, &d->sections.data[i]);
+	claim_tables_of_loader(x);
 	if (has_bare_pointers(d))
 		analysis_each_zone(x, scan_zone);
 	claim_objects(x);

@@ -279,7 +279,7 @@ static struct err *load_tables(struct elf *e)
 					  elf_load_relocs, elf_load_notes};
 	static load_fn *const program[] = {elf_load_sections, elf_load_segments, elf_load_dynamic,
 					   elf_load_versions, elf_load_symbols, elf_load_imports, elf_load_relocs,
-					   elf_load_notes};
+					   elf_load_notes, elf_load_tables};
 	bool is_object = e->type == ET_REL;
 	load_fn *const *step = is_object ? object : program;
 	size_t step_cnt = is_object ? ARRAY_LEN(object) : ARRAY_LEN(program);

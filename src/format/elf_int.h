@@ -125,6 +125,9 @@ _must_use_ struct err *elf_add_made_up(struct elf *e, const char *name, uint64_t
 _must_use_ struct err *elf_load_dynamic(struct elf *e);
 _must_use_ struct err *elf_load_code_starts(struct elf *e);
 
+/* elf_table.c */
+_must_use_ struct err *elf_load_tables(struct elf *e);
+
 /* elf_ver.c */
 _must_use_ struct err *elf_load_versions(struct elf *e);
 

@@ -41,6 +41,7 @@ void fmt_bin_free(struct fmt_bin *b)
 	VEC_FREE(&b->needed);
 	VEC_FREE(&b->code_starts);
 	VEC_FREE(&b->threads);
+	VEC_FREE(&b->tables);
 	VEC_FREE(&b->section_order);
 	findings_fini(&b->findings);
 	arena_fini(&b->arena);

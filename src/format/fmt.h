@@ -125,6 +125,13 @@ struct fmt_import {
 
 struct fmt_range { uint64_t va; uint64_t len; };
 
+/* A table of the loader in memory: of no code, and with no strings of the program. */
+struct fmt_table {
+	uint64_t va, len;
+	uint32_t entry_len; /* bytes */
+	uint8_t kind;       /* enum fmt_sec_kind */
+};
+
 struct fmt_bin {
 	enum fmt_kind kind;
 	enum fmt_type type;
@@ -154,6 +161,7 @@ struct fmt_bin {
 	VEC(uint64_t) code_starts;        /* entry, DT_INIT, DT_FINI, init/fini/preinit arrays (after relocation),
 					     IRELATIVE resolvers; unsorted, may repeat; not symbols */
 	VEC(struct fmt_range) threads;    /* cores: one per thread, va is its program counter, len its thread id */
+	VEC(struct fmt_table) tables;     /* by va; from the dynamic table, whatever the sections say */
 	struct fmt_range eh_frame_hdr;    /* PT_GNU_EH_FRAME or section, len 0 when none */
 	struct fmt_range eh_frame;        /* from the header or the section */
 	struct fmt_range relro;           /* read-only after relocation */

@@ -344,6 +344,29 @@ static bool build_starts(struct build *x)
 	return true;
 }
 
+static bool push_known(struct build *x, struct fmt_range r, uint32_t entry_len, uint8_t kind)
+{
+	uint32_t loc = r.len ? space_loc(&x->d->space, r.va) : LOC_NONE;
+	if (loc == LOC_NONE)
+		return true;
+	const struct space_seg *seg = &x->d->segs.data[space_seg_of_loc(&x->d->space, loc)];
+	uint64_t room = seg->mem_len - (loc - seg->loc);
+	struct image_known k = {loc, (uint32_t)MIN(r.len, room), entry_len, kind};
+	return VEC_PUSH(&x->d->known, k);
+}
+
+static bool build_known(struct build *x)
+{
+	const struct fmt_bin *b = x->b;
+	for (size_t i = 0; i < b->tables.cnt; i++) {
+		const struct fmt_table *t = &b->tables.data[i];
+		if (!push_known(x, (struct fmt_range){t->va, t->len}, t->entry_len, t->kind))
+			return false;
+	}
+	return push_known(x, b->eh_frame_hdr, 8, FMT_SEC_EH_FRAME_HDR) &&
+	       push_known(x, b->eh_frame, 0, FMT_SEC_EH_FRAME);
+}
+
 static bool build_build_id(struct build *x, struct image_str *ret)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -418,6 +441,7 @@ static struct err *build_all(struct build *x, const uint8_t sha256[32])
 	if (e)
 		return e;
 	if (!build_sections(x) || !build_symbols(x) || !build_imports(x) || !build_starts(x) ||
+	    !build_known(x) ||
 	    !build_meta(x, sha256) || !image_add_findings(d, &x->b->findings) ||
 	    !image_add_findings(d, &x->cut))
 		return &err_nomem;
@@ -457,6 +481,7 @@ void image_data_fini(struct image_data *d)
 	VEC_FREE(&d->names);
 	VEC_FREE(&d->code_starts);
 	VEC_FREE(&d->mappings);
+	VEC_FREE(&d->known);
 	free(d->item_bits);
 	free(d->block_bits);
 	VEC_FREE(&d->nobits_items);

@@ -92,6 +92,9 @@ enum image_symbol_flag { IMAGE_SYM_DYNAMIC = 1, IMAGE_SYM_UNDEFINED = 2, IMAGE_S
 			 IMAGE_SYM_DEFAULT_VERSION = 16 };
 struct image_version { struct image_str version, library; };
 
+/* A stretch whose form is known without section headers: the loader's tables, unwind tables. */
+struct image_known { uint32_t loc, len, entry_len; uint8_t kind; /* enum fmt_sec_kind */ };
+
 /* From loc on, until the next: code, or data between code (mapping symbols of the ARM ABIs). */
 struct image_mapping { uint32_t loc; uint8_t is_code; };
 
@@ -183,6 +186,7 @@ struct image_data {
 	VEC(struct image_name) names;    /* unsorted while building */
 	VEC(uint32_t) code_starts;       /* locs from the format: entry, init arrays, ... with source ENTRY */
 	VEC(struct image_mapping) mappings; /* the ABI's $x and $d, sorted by loc; not stored */
+	VEC(struct image_known) known;   /* by loc; not stored */
 	uint32_t loc_cnt;                /* one past the last loc */
 	/* Made zeroed by image_data_from_fmt(), filled by analysis. loc_cnt bits; the pages of parts without file
 	 * bytes are never touched, so they cost nothing. */

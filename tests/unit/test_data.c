@@ -147,6 +147,7 @@ static void fixture_free(struct fixture *f)
 	VEC_FREE(&f->bin.sections);
 	VEC_FREE(&f->bin.symbols);
 	VEC_FREE(&f->bin.relocs);
+	VEC_FREE(&f->bin.tables);
 	findings_fini(&f->bin.findings);
 	VEC_FREE(&f->xrefs);
 	free(f->code);
@@ -427,6 +428,23 @@ static void test_sections(void **state)
 	fixture_free(f);
 }
 
+/* The same without section headers: the loader's tables are known from elsewhere. */
+static void test_loader_tables(void **state)
+{
+	struct fixture *f = fixture_new(FMT_TYPE_PIE);
+	put(f, RO_VA, "\0symbol_name\0other_name", 24);
+	put_str(f, RO_VA + 24, "a string of the program");
+	assert_true(VEC_PUSH(&f->bin.tables, (struct fmt_table){RO_VA, 24, 1, FMT_SEC_STRTAB}));
+	assert_true(VEC_PUSH(&f->bin.tables, (struct fmt_table){RO_VA + 0x100, 72, 24, FMT_SEC_SYMTAB}));
+	assert_true(VEC_PUSH(&f->bin.tables, (struct fmt_table){RO_VA + 0x3f0, 1u << 30, 4, FMT_SEC_OTHER}));
+	run_stage(f, 16, NULL);
+	assert_false(has_string(f, RO_VA + 1));
+	assert_int_equal(string_at(f, RO_VA + 24, 23), IMAGE_ENC_ASCII);
+	expect_item(f, RO_VA + 0x118, 24, IMAGE_DATA);
+	expect_item(f, RO_VA + 0x3fc, 4, IMAGE_DATA);
+	fixture_free(f);
+}
+
 static uint64_t rng_state = 88172645463325252u;
 
 static uint32_t below(uint32_t n)
@@ -488,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_counted_strings), cmocka_unit_test(test_go_strings),
 		cmocka_unit_test(test_pointers),        cmocka_unit_test(test_items),
 		cmocka_unit_test(test_sections),        cmocka_unit_test(test_random),
+		cmocka_unit_test(test_loader_tables),
 	};
 	return cmocka_run_group_tests_name("data", tests, NULL, NULL);
 }
