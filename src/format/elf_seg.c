@@ -151,11 +151,11 @@ static bool add_load(struct elf *e, struct painter *p, const struct elf_ph *ph, 
 	if (ph->file_len) {
 		uint64_t slack = ph->va % ELF_PAGE_LEN;
 		bool is_congruent = ph->off % ELF_PAGE_LEN == slack;
-		if (!is_congruent) {
+		if (!is_congruent)
+			slack = 0;
+		if (!is_congruent && e->type != ET_CORE)
 			finding_add_va(&e->b->findings, FINDING_NOTE, ph->va, "program header",
 				       "LOAD#%u: address and offset differ within the page; Linux refuses it", load);
-			slack = 0;
-		}
 		op.start = ph->va - slack;
 		op.end = is_congruent ? page_end(file_end) : file_end;
 		op.file_off = ph->off - slack;

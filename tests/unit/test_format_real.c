@@ -533,6 +533,21 @@ static void test_link_variants(void **state)
 	}
 }
 
+/* What makes an object a kernel module is its .modinfo. */
+static void test_module(void **state)
+{
+	write_text("m.c", "static const char info[] __attribute__((section(\".modinfo\"), used)) = \"license=GPL\";\n"
+			  "extern int printk(const char *, ...);\n"
+			  "int init_module(void) { return printk(\"hello\"); }\n");
+	must_run("compiler", run("cc -O1 -ffreestanding -mcmodel=kernel -fno-pie -c m.c -o m.ko"));
+	struct real r = open_real("m.ko");
+	assert_int_equal(r.b->type, FMT_TYPE_MODULE);
+	assert_int_equal(r.b->imports.cnt, 1);
+	assert_true(str_is(r.b->symbols.data[r.b->imports.data[0].symbol].name, "printk"));
+	assert_false(r.b->has_entry);
+	close_real(&r);
+}
+
 static int make_folder(void **state)
 {
 	if (!mkdtemp(folder))
@@ -561,6 +576,7 @@ int test_format_real(void)
 		cmocka_unit_test(test_beside_readelf),
 		cmocka_unit_test(test_programs_of_this_machine),
 		cmocka_unit_test(test_link_variants),
+		cmocka_unit_test(test_module),
 	};
 	return cmocka_run_group_tests_name("real programs", tests, make_folder, remove_folder);
 }
