@@ -1,0 +1,197 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The command line as a person types it: words, options, exit statuses, output forms.
+. "$(dirname "$0")/lib.sh"
+cd "$WORK" || exit 1
+T=$WORK/prog
+build prog gcc -O1 -no-pie "$ROOT/tests/data/prog/sample.c" || plan
+
+# Exit statuses.
+status "no words" 2 "$SCRY"
+like "no words: usage on stderr" '^scry FILE' "$ERR"
+is "no words: nothing on stdout" "" "$OUT"
+status "help" 0 "$SCRY" help
+like "help lists functions" '^  functions FILE' "$OUT"
+status "--help" 0 "$SCRY" --help
+status "help of an operation" 0 "$SCRY" help heads
+like "help heads names --count" '--count N, --limit' "$OUT"
+status "operation --help" 0 "$SCRY" xrefs --help
+status "help of nothing" 2 "$SCRY" help frobnicate
+status "--version" 0 "$SCRY" --version
+like "--version prints one" '[0-9]+\.[0-9]+\.[0-9]+' "$OUT"
+status "an option that is none" 2 "$SCRY" --frob
+status "an operation's option that is none" 2 "$SCRY" info "$T" --frob
+like "it names the option" "^scry: --frob: info has no such option" "$ERR"
+status "a file is missing" 2 "$SCRY" info
+status "a parameter is missing" 2 "$SCRY" xrefs "$T"
+status "one word too many" 2 "$SCRY" info "$T" more
+status "a number that is none" 2 "$SCRY" functions "$T" --limit many
+status "a negative number" 2 "$SCRY" functions "$T" --limit -3
+status "a value that is missing" 2 "$SCRY" functions "$T" --limit
+status "a flag with a value" 2 "$SCRY" xrefs "$T" main --to=1
+status "an option twice" 2 "$SCRY" functions "$T" --limit 1 --limit 2
+status "--color with nonsense" 2 "$SCRY" info "$T" --color=sometimes
+status "a file that is not there" 3 "$SCRY" info nothere
+like "one line and the reason" '^scry: nothere: No such file or directory$' "$ERR"
+status "a folder" 3 "$SCRY" info "$WORK"
+like "a folder is called one" 'is a folder' "$ERR"
+: >empty
+status "an empty file" 3 "$SCRY" info empty
+like "empty is said" '^scry: empty: is empty$' "$ERR"
+echo 'just text, no program' >text.txt
+status "a format scry does not know" 3 "$SCRY" info text.txt
+is "one line of reason" 1 "$(printf '%s\n' "$ERR" | grep -c '^scry: ')"
+mkfifo fifo
+status "a FIFO does not hang" 3 timeout 10 "$SCRY" info fifo
+status "a device" 3 timeout 10 "$SCRY" info /dev/zero
+status "an address that is not mapped" 1 "$SCRY" heads "$T" 0x1
+status "a name that is not there" 1 "$SCRY" xrefs "$T" no_such_name
+status "an unsupported search" 3 "$SCRY" search "$T" --c 'x'
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	cp prog secret && chmod 000 secret && chmod 755 "$WORK"
+	status "a file one may not read" 4 env SCRY_STORE= HOME=/nonexistent setpriv --reuid 65534 --regid 65534 --clear-groups "$SCRY" info "$WORK/secret"
+	like "it says what is needed" 'Permission denied' "$ERR"
+else
+	skip "a file one may not read" "needs root and setpriv"
+fi
+
+# Words.
+status "a near miss" 2 "$SCRY" functoins "$T"
+like "it suggests the command" 'did you mean scry functions' "$ERR"
+status "an unknown word that is no file" 3 "$SCRY" qqqqqqqqqqqq
+cp prog info
+status "a file named like a command by path" 0 "$SCRY" ./info
+like "its overview" '^arch +x86-64' "$OUT"
+status "a file named like a command after --" 0 "$SCRY" -- info
+like "its overview again" '^arch +x86-64' "$OUT"
+cp prog ./-dash
+status "a file that begins with a dash" 0 "$SCRY" info -- -dash
+status "the file alone without a terminal" 0 "$SCRY" "$T"
+like "the file alone gives the overview" '^functions +[0-9]' "$OUT"
+
+# Output forms.
+status "a table" 0 "$SCRY" functions "$T"
+unlike "no colour into a pipe" $'\033' "$OUT"
+status "--color=always" 0 "$SCRY" functions "$T" --color=always
+like "colour when asked for" $'\033\\[' "$OUT"
+status "--color always as two words" 0 "$SCRY" heads "$T" main --color always
+like "colour in the listing" $'\033\\[34m' "$OUT"
+status "--color=never" 0 "$SCRY" heads "$T" main --color=never
+unlike "no colour when refused" $'\033' "$OUT"
+if command -v script >/dev/null; then
+	like "colour on a terminal" $'\033\\[1m' "$(script -qec "'$SCRY' functions '$T'" /dev/null </dev/null)"
+	unlike "NO_COLOR on a terminal" $'\033\\[1m' "$(NO_COLOR=1 script -qec "'$SCRY' functions '$T'" /dev/null </dev/null)"
+else
+	skip "colour on a terminal" "no script(1)"
+fi
+for op in info segments sections functions "heads FILE main" "disasm FILE main" "blocks FILE main" "blocks FILE main --dot" \
+	"xrefs FILE main" "xrefs FILE main --from" callgraph "callgraph FILE main --depth 3" strings imports exports symbols \
+	"resolve FILE main" "bytes FILE main 16" "search FILE --text golden" "search FILE --insn call*" problems analyze check \
+	"check FILE --image" "heads FILE main --back" "functions FILE --sort name --filter *i*"; do
+	case $op in *FILE*) ;; *) op="$op FILE" ;; esac
+	set -f
+	# shellcheck disable=SC2086
+	set -- ${op//FILE/$T}
+	set +f
+	json "JSON of $op" 'isinstance(d, dict)' "$SCRY" "$@" --json
+	status "table of $op" 0 "$SCRY" "$@"
+done
+for op in doctor version man "completion bash"; do
+	# shellcheck disable=SC2086
+	json "JSON of $op" 'isinstance(d, dict)' "$SCRY" $op --json
+done
+
+# Pages.
+json "limit and next" 'len(d["items"]) == 2 and d["total"] > 2 and d["next"]' "$SCRY" functions "$T" --limit 2 --json
+python3 - "$SCRY" "$T" <<'PY' && pass "cursors give the whole list once" || fail "cursors give the whole list once"
+import json, subprocess, sys
+scry, t = sys.argv[1:]
+def ask(*a): return json.loads(subprocess.run([scry, *a, "--json"], capture_output=True, text=True, check=True).stdout)
+def key(i): return json.dumps(i, sort_keys=True)
+for op, n in (["functions", t], 3), (["strings", t], 1), (["symbols", t, "--sort", "name"], 7), (["disasm", t, "main"], 4), \
+             (["search", t, "--text", "o"], 2), (["callgraph", t], 2), (["search", t, "--insn", "mov*"], 3):
+    whole = ask(*op)["items"]
+    got, cursor, pages = [], None, 0
+    while pages < 1000:
+        d = ask(*op, "--limit", str(n), *(["--cursor", cursor] if cursor else []))
+        got += d["items"]; pages += 1
+        assert len(d["items"]) <= n, op
+        cursor = d.get("next")
+        if not cursor: break
+    assert [key(i) for i in got] == [key(i) for i in whole], (op, len(got), len(whole))
+# The listing forward and back gives the same lines.
+d = ask("heads", t, "main", "--count", "30")
+last = d["next"]
+b = ask("heads", t, "--cursor", last, "--back", "--count", "30")
+assert b["items"] == d["items"], "back"
+PY
+status "a cursor of another revision" 1 "$SCRY" functions "$T" --cursor ffff.1.0
+like "it is stale" 'revision' "$ERR"
+status "a cursor that is none" 2 "$SCRY" functions "$T" --cursor zzz
+ETAG=$("$SCRY" heads "$T" main --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["etag"])')
+json "an etag that holds" 'd == {"rev": d["rev"], "etag": "'"$ETAG"'", "unchanged": True}' "$SCRY" heads "$T" main --json --etag "$ETAG"
+json "an etag that does not" '"items" in d' "$SCRY" heads "$T" main --json --etag 0000000000000000
+json "max_bytes cuts at an item" '0 < len(d["items"]) < 50 and d["next"]' "$SCRY" heads "$T" main --count 200 --json --max-bytes 3000
+json "max_bytes on a list" '0 < len(d["items"]) < d["total"] and d["next"]' "$SCRY" symbols "$T" --json --max-bytes 600
+status "more is said on stderr" 0 "$SCRY" functions "$T" --limit 2
+like "with the cursor" '2 shown of [0-9]+; more with --cursor' "$ERR"
+
+# stdout that goes away or is full.
+"$SCRY" symbols "$T" 2>"$WORK/err" | head -1 >/dev/null
+is "a reader that leaves: status" 0 "${PIPESTATUS[0]}"
+is "a reader that leaves: silence" "" "$(cat "$WORK/err")"
+"$SCRY" symbols "$T" >/dev/full 2>"$WORK/err"
+is "a full disk" 5 $?
+like "a full disk is said" 'No space left' "$(cat "$WORK/err")"
+
+# Raw bytes.
+is "bytes --raw" deadbeef13374299 "$("$SCRY" bytes "$T" magic 8 --raw | od -An -tx1 | tr -d ' \n')"
+
+# What is generated.
+"$SCRY" man >man.1
+if command -v man >/dev/null; then
+	is "the manual page has no warnings" "" "$(man --warnings -l man.1 2>&1 >/dev/null | grep -v locale)"
+elif command -v groff >/dev/null; then
+	is "the manual page has no warnings" "" "$(groff -ww -man -Tutf8 man.1 2>&1 >/dev/null)"
+else
+	skip "the manual page has no warnings" "no groff"
+fi
+"$SCRY" completion bash >comp.bash
+ok "the bash completion is bash" bash -n comp.bash
+is "it completes an operation" functions "$(bash -c '. ./comp.bash; COMP_WORDS=(scry funct); COMP_CWORD=1; _scry; echo "${COMPREPLY[@]}"')"
+like "it completes an option" '^--depth$' "$(bash -c '. ./comp.bash; COMP_WORDS=(scry callgraph x --de); COMP_CWORD=3; _scry; printf "%s\n" "${COMPREPLY[@]}"')"
+"$SCRY" completion zsh >comp.zsh
+if command -v zsh >/dev/null; then ok "the zsh completion is zsh" zsh -n comp.zsh; else skip "the zsh completion is zsh" "no zsh"; fi
+"$SCRY" completion fish >comp.fish
+if command -v fish >/dev/null; then ok "the fish completion is fish" fish -n comp.fish; else skip "the fish completion is fish" "no fish"; fi
+
+# Names of the target cannot write to the terminal.
+cat >evil.S <<'ASM'
+	.text
+	.globl _start
+_start:
+	ret
+	.globl evil_XXXXredYZnext
+	.type evil_XXXXredYZnext, @function
+evil_XXXXredYZnext:
+	ret
+	.section .note.GNU-stack, "", @progbits
+ASM
+if gcc -nostdlib -static -o evil evil.S 2>/dev/null; then
+	python3 - <<'PY'
+b = open("evil", "rb").read()
+open("evil", "wb").write(b.replace(b"evil_XXXXredYZnext", b"evil\x1b[31mred\x07\nnex".ljust(18, b"t"))[:len(b)])
+PY
+	for op in functions symbols "heads evil _start" "callgraph evil --dot"; do
+		case $op in *evil*) ;; *) op="$op evil" ;; esac
+		# shellcheck disable=SC2086
+		unlike "no escape from: $op" $'\033|\007' "$("$SCRY" $op 2>&1)"
+	done
+	json "the name as it is in JSON" 'any("\x1b[31m" in i["name"] for i in d["items"])' "$SCRY" symbols evil --json
+else
+	skip "names of the target" "the assembler refuses such a name"
+fi
+
+# A deadline.
+status "a deadline of a millisecond ends a long search" 1 "$SCRY" search /usr/bin/python3 --insn '*nosuchthing*' --deadline-ms 1
+plan
