@@ -235,6 +235,21 @@ static bool add_loose(struct layout *l, uint32_t loc, uint32_t *low)
 	return true;
 }
 
+/* Where the straight code that ends with the record at `loc` begins: reached without a gap, not before `low`. */
+static uint32_t piece_start(const struct code *c, uint32_t low, uint32_t loc)
+{
+	uint32_t from = code_next(c, c->covered, low, loc + 1);
+	for (;;) {
+		uint32_t gap = code_next_gap(c, from, loc);
+		/* Stubs nobody owns may lie right before. */
+		if (gap >= loc && code_in_plt(c, from) && !code_in_plt(c, loc))
+			gap = code_region_of(c, from) ? code_insn_end(c, from) : loc;
+		if (gap >= loc)
+			return from;
+		from = code_next(c, c->covered, gap, loc + 1);
+	}
+}
+
 /* Which bytes belong to which function: from each record back to the end of the one before it. */
 static bool lay_out(struct layout *l)
 {
@@ -246,8 +261,7 @@ static bool lay_out(struct layout *l)
 		const struct code_rec *r = &c->recs[i];
 		if (!add_loose(l, r->loc, &low))
 			return false;
-		uint32_t from = code_next(c, c->covered, low, r->loc + 1);
-		if (c->owner[i] != CODE_NONE && !add_piece(l, from, r->loc + r->len, c->owner[i]))
+		if (c->owner[i] != CODE_NONE && !add_piece(l, piece_start(c, low, r->loc), r->loc + r->len, c->owner[i]))
 			return false;
 		low = r->loc + r->len;
 	}

@@ -112,7 +112,8 @@ static bool seg_regions(struct code *c, const struct space_seg *seg)
 	return add_region(c, seg, seg->va, seg->file_len, false);
 }
 
-/* Neighbours that share a word of the bit maps become one region, so that no two chunks write one word. */
+/* Neighbours that share a word of the bit maps become one region, so that no two chunks write one word. Segments
+ * never do: each begins at a multiple of 64. */
 static void merge_regions(struct code *c)
 {
 	if (!c->regions.cnt)
@@ -121,7 +122,8 @@ static void merge_regions(struct code *c)
 	size_t n = 0;
 	for (size_t i = 1; i < c->regions.cnt; i++) {
 		struct code_region *last = &c->regions.data[n], *r = &c->regions.data[i];
-		if (r->from / 64 <= (MAX(last->to, (uint32_t)1) - 1) / 64 + 1) {
+		if (r->from / 64 <= (last->to - 1) / 64 + 1 &&
+		    space_seg_of_loc(&c->d->space, r->from) == space_seg_of_loc(&c->d->space, last->from)) {
 			last->to = MAX(last->to, r->to);
 			continue;
 		}
@@ -275,7 +277,7 @@ static void add_insn(struct sweep *w, struct code_chunk *k, uint32_t loc, const 
 		add_refs(w, k, loc, in);
 	if (in->flow == ARCH_FLOW_NEXT && !is_call_next)
 		return;
-	struct code_rec r = {.loc = loc, .target = is_call_next ? loc + in->len : rec_target(w, in),
+	struct code_rec r = {.loc = loc, .target = is_call_next ? loc_of(w, in->target) : rec_target(w, in),
 			     .flow = is_call_next ? ARCH_FLOW_CALL : in->flow, .len = in->len,
 			     .flags = in->flags};
 	if (VEC_PUSH(&k->recs, r))

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything from a file's bytes to its image: format, unwind tables, code, data, writing, reading back. What opens
+ * must give an image that its own check finds nothing wrong with, whatever the file says about itself, and twice the
+ * same one on one thread and on three.
+ */
+#include "analysis/analysis.h"
+
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define INPUT_MAX (256u << 10)
+
+static void must_be_null(struct err *e, const char *what)
+{
+	if (!e)
+		return;
+	fprintf(stderr, "%s: %s\n", what, e->text ? e->text : "?");
+	abort();
+}
+
+struct facts {
+	struct dbg_fdes fdes;
+	struct dbg_funcs go;
+	const struct arch *arch;
+};
+
+static void read_facts(struct fmt_bin *b, struct facts *ret)
+{
+	must_be_null(dbg_read_eh_frame(b, &ret->fdes, &b->findings), "unwind tables");
+	must_be_null(dbg_read_pclntab(b, &ret->go, &b->findings), "Go's table");
+	struct err *e = arch_get((enum arch_id)b->machine, &ret->arch);
+	if (e)
+		ret->arch = NULL; /* no decoder: the file still has an image */
+	err_free(e);
+}
+
+static void make_image(struct fmt_bin *b, const struct facts *facts, unsigned threads, struct buf *out)
+{
+	static const uint8_t no_hash[32];
+	struct image_data d;
+	must_be_null(image_data_from_fmt(b, no_hash, &d), "image data");
+	struct par *par = par_new(threads);
+	struct analysis_in in = {.arch = facts->arch, .fdes = &facts->fdes, .go_funcs = &facts->go, .par = par};
+	must_be_null(analysis_run(&in, &d), "analysis");
+	must_be_null(image_serialize(&d, out), "writing");
+	if (facts->arch) {
+		uint32_t locs[64];
+		size_t n = analysis_preview(facts->arch, &d.space, b->has_entry ? b->entry_va : b->base_va, locs, 64);
+		for (size_t i = 1; i < n; i++)
+			if (locs[i] <= locs[i - 1])
+				abort();
+	}
+	par_free(par);
+	image_data_fini(&d);
+}
+
+static void check(const struct buf *out, const uint8_t *bytes, size_t len)
+{
+	struct image *im;
+	must_be_null(image_open_mem(out->data, out->len, bytes, len, NULL, &im), "reading back");
+	struct findings found = {0};
+	image_check(im, &found);
+	for (size_t i = 0; i < found.list.cnt; i++)
+		fprintf(stderr, "%s: %s\n", found.list.data[i].what, found.list.data[i].why);
+	if (found.list.cnt)
+		abort();
+	findings_fini(&found);
+	image_unref(im);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct fmt_bin *b;
+	if (len > INPUT_MAX)
+		return 0;
+	struct err *e = fmt_open(bytes, len, &b);
+	if (e) {
+		err_free(e);
+		fuzz_rejected++;
+		return 0;
+	}
+	fuzz_accepted++;
+	struct facts facts = {0};
+	read_facts(b, &facts);
+	struct buf one = {0}, three = {0};
+	make_image(b, &facts, 1, &one);
+	check(&one, bytes, len);
+	if (len % 8 == 0) {
+		make_image(b, &facts, 3, &three);
+		if (one.len != three.len || memcmp(one.data, three.data, one.len))
+			abort();
+	}
+	buf_fini(&one);
+	buf_fini(&three);
+	VEC_FREE(&facts.fdes.list);
+	VEC_FREE(&facts.go.list);
+	arena_fini(&facts.go.arena);
+	fmt_bin_free(b);
+	return 0;
+}
