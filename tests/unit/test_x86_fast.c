@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 /*
- * The tables of x86_fast.c against Zydis: both routes must give the same answer, wherever the fast one
+ * The tables of x86_fast.c and x86_text_fast.c against Zydis: both routes must give the same answer, wherever the fast one
  * gives any.
  */
 static uint64_t rng_state = 0x9e3779b97f4a7c15;
@@ -26,8 +26,34 @@ static uint8_t rng(void)
 }
 
 struct counts {
-	unsigned long total, fast;
+	unsigned long total, fast, text;
 };
+
+/* Names for half of the addresses, of any length. */
+static size_t name_of(void *ctx, uint64_t va, char *out, size_t cap)
+{
+	size_t len = va >> 3 & 1 ? 0 : (size_t)(va % 200);
+	len = MIN(len, cap);
+	memset(out, 'n', len);
+	return len;
+}
+
+/* The text written from the bytes and that written from Zydis' operands, with every span. */
+static bool compare_text(const struct arch *a, const uint8_t *p, size_t len, uint64_t va)
+{
+	const struct arch_names names = {name_of, NULL};
+	struct arch_text x;
+	struct arch_text y;
+	size_t n = x86_format_fast(a, p, len, va, va & 1 ? &names : NULL, &x);
+	if (n == 0)
+		return false;
+	assert_int_equal(n, x86_format_slow(a, p, len, va, va & 1 ? &names : NULL, &y));
+	if (x.len != y.len || strcmp(x.text, y.text) != 0)
+		fail_msg("%02x %02x %02x %02x %02x: `%s` `%s`", p[0], p[1], p[2], p[3], p[4], x.text, y.text);
+	assert_int_equal(x.span_cnt, y.span_cnt);
+	assert_memory_equal(x.spans, y.spans, x.span_cnt * sizeof(x.spans[0]));
+	return true;
+}
 
 static void assert_same(const struct arch_insn *x, const struct arch_insn *y, const uint8_t *p)
 {
@@ -49,6 +75,7 @@ static void compare(const struct arch *a, const uint8_t *p, size_t len, uint64_t
 	struct arch_insn x;
 	struct arch_insn y;
 	c->total++;
+	c->text += compare_text(a, p, len, va);
 	if (!x86_decode_fast(a, p, len, va, &x))
 		return;
 	c->fast++;
@@ -87,10 +114,11 @@ static void test_all_opcodes(void **state)
 				b[k++] = 0x0f;
 			b[k++] = opcode;
 			b[k] = (uint8_t)modrm;
-			compare(a, b, sizeof(b), 0x401000, &c);
+			compare(a, b, sizeof(b), 0x401000 + modrm, &c);
 		}
 	}
 	assert_true(c.fast > c.total / 4);
+	assert_true(c.text > c.total / 50);
 }
 
 static void test_random(void **state)
@@ -131,6 +159,7 @@ static void test_real_code(void **state)
 	dl_iterate_phdr(each_object, &c);
 	assert_true(c.fast > 100000);
 	assert_true(c.fast > c.total / 2);
+	assert_true(c.text > c.total / 2);
 }
 
 /* The constant decoder is the one that Zydis makes, but for near branches of 16 bits. */

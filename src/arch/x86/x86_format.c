@@ -293,8 +293,8 @@ static size_t put_insn(struct x86_text *x, const uint8_t *p, size_t len)
 	return (size_t)x->in.length + x->skip;
 }
 
-size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
-		  const struct arch_names *names, struct arch_text *ret)
+size_t x86_format_slow(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		       const struct arch_names *names, struct arch_text *ret)
 {
 	struct x86_text x;
 	x.a = a;
@@ -314,4 +314,11 @@ size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t v
 	ret->len = x.used_len;
 	ret->text[ret->len] = 0;
 	return insn_len;
+}
+
+size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		  const struct arch_names *names, struct arch_text *ret)
+{
+	size_t n = x86_format_fast(a, p, len, va, names, ret);
+	return n ? n : x86_format_slow(a, p, len, va, names, ret);
 }

@@ -14,6 +14,7 @@
  *   x86_fast.c     decode() for the encodings that make up nearly all code
  *   x86_effect.c   effect()
  *   x86_format.c   format(): the order of things, what is (bad)
+ *   x86_text_fast.c  format() for the common encodings
  *   x86_prefix.c   prefixes that are written
  *   x86_mnemonic.c mnemonics and memory widths
  *   x86_operand.c  operands
@@ -71,6 +72,14 @@ bool x86_decode_fast(const struct arch *a, const uint8_t *p, size_t len, uint64_
 
 void x86_effect(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
 		struct arch_effect *ret);
+
+/* The text through Zydis: the reference, and what everything rare takes. */
+size_t x86_format_slow(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		       const struct arch_names *names, struct arch_text *ret);
+
+/* The same text for the encodings it knows; else 0, and `ret` holds nothing. */
+size_t x86_format_fast(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
+		       const struct arch_names *names, struct arch_text *ret);
 
 size_t x86_format(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
 		  const struct arch_names *names, struct arch_text *ret);

@@ -18,14 +18,11 @@ void x86_put_hex(struct x86_text *x, uint64_t v)
 	x86_put(x, s, (size_t)(buf + sizeof(buf) - s));
 }
 
-/* Names longer than this are cut, so that the rest of the instruction still fits. */
-#define NAME_MAX_LEN 140
-
 void x86_put_addr(struct x86_text *x, uint64_t va)
 {
 	uint8_t from = x->used_len;
 	if (x->name) {
-		char buf[NAME_MAX_LEN];
+		char buf[X86_NAME_MAX];
 		size_t len = x->name(x->name_ctx, va, buf, sizeof(buf));
 		if (len > 0) {
 			x86_put(x, buf, MIN(len, sizeof(buf)));
@@ -198,7 +195,7 @@ static void put_rip(struct x86_text *x, const ZydisDecodedOperandMem *m)
 	x86_put_ch(x, '+');
 	uint8_t from = x->used_len;
 	if (x->name && m->base == ZYDIS_REGISTER_RIP) {
-		char buf[NAME_MAX_LEN];
+		char buf[X86_NAME_MAX];
 		size_t len = x->name(x->name_ctx, va, buf, sizeof(buf));
 		if (len > 0) {
 			x86_put(x, buf, MIN(len, sizeof(buf)));

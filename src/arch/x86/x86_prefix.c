@@ -56,6 +56,11 @@ static bool uses_rex_w(const struct x86_text *x)
 	}
 	if (x86_is_mov_seg(x))
 		return x->in.raw.modrm.mod == 3;
+	/* movq between a vector register and memory in the encoding it shares with movd. */
+	if (x->in.mnemonic == ZYDIS_MNEMONIC_MOVQ &&
+	    (x->in.opcode == 0x6e ||
+	     (x->in.opcode == 0x7e && x->ops[0].type == ZYDIS_OPERAND_TYPE_MEMORY)))
+		return true;
 	switch (x->in.mnemonic) {
 	case ZYDIS_MNEMONIC_CMPXCHG16B:
 	case ZYDIS_MNEMONIC_FXSAVE64:

@@ -30,6 +30,9 @@ struct x86_text {
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 };
 
+/* Names longer than this are cut, so that the rest of the instruction still fits. */
+#define X86_NAME_MAX 140
+
 /* Text that does not fit is cut; ARCH_TEXT_MAX leaves room for every instruction and a long name. */
 static inline void x86_put(struct x86_text *x, const char *s, size_t len)
 {
