@@ -192,7 +192,8 @@ static bool is_string(const struct data_stage *x, const struct data_zone *z, con
 		bool is_language = x->lang != DATA_LANG_NONE;
 		return r->is_pointed && (r->chars >= MIN_CHARS_OPEN || is_language) && reads_like_words(z, r, asked);
 	}
-	if (r->is_pointed && r->is_fresh && is_printable(z, r))
+	bool is_next = r->loc > z->loc && bits_get(x->string, r->loc - 1); /* right behind another string */
+	if (((r->is_pointed && r->is_fresh) || is_next) && is_printable(z, r))
 		return true;
 	if (r->is_pointed)
 		return reads_like_words(z, r, asked);

@@ -12,7 +12,7 @@ struct table_list {
 	size_t cnt;
 };
 
-/* `len` 0: not said; it then ends where the next one begins. */
+/* `len` 0: not said. */
 static void push_table(const struct elf *e, struct table_list *l, struct fmt_table t)
 {
 	uint64_t off, room;
@@ -39,7 +39,7 @@ struct err *elf_load_tables(struct elf *e)
 	if (!d->is_there)
 		return NULL;
 	push_table(e, &l, (struct fmt_table){d->symtab, (uint64_t)e->dynsym.cnt * sym, sym, FMT_SEC_SYMTAB});
-	push_table(e, &l, (struct fmt_table){d->strtab, e->dynsym.str.len, 1, FMT_SEC_STRTAB});
+	push_table(e, &l, (struct fmt_table){d->strtab, d->strsz, 1, FMT_SEC_STRTAB});
 	push_table(e, &l, (struct fmt_table){d->hash, 0, 4, FMT_SEC_OTHER});
 	push_table(e, &l, (struct fmt_table){d->gnu_hash, 0, 4, FMT_SEC_OTHER});
 	push_table(e, &l, (struct fmt_table){d->versym, 2 * (uint64_t)e->dynsym.cnt, 2, FMT_SEC_OTHER});
@@ -53,9 +53,10 @@ struct err *elf_load_tables(struct elf *e)
 		return NULL;
 	qsort(l.rows, l.cnt, sizeof(*l.rows), compare_tables);
 	for (size_t i = 0; i < l.cnt; i++) {
-		/* Without a length and a successor nobody knows where it ends. */
-		if (!l.rows[i].len && i + 1 < l.cnt)
-			l.rows[i].len = l.rows[i + 1].va - l.rows[i].va;
+		/* Without a length it ends where the next one begins; without a successor nobody knows where. */
+		uint64_t room = i + 1 < l.cnt ? l.rows[i + 1].va - l.rows[i].va : l.rows[i].len;
+		if (!l.rows[i].len || l.rows[i].len > room)
+			l.rows[i].len = room;
 		if (l.rows[i].len && !VEC_PUSH(&e->b->tables, l.rows[i]))
 			return &err_nomem;
 	}

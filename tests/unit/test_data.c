@@ -199,6 +199,8 @@ static void test_c_strings(void **state)
 	put_str(f, RO_VA, "usage: prog [-v]\n");
 	put_str(f, RO_VA + 0x12, "%s");
 	put_str(f, RO_VA + 0x15, "file");
+	put_str(f, RO_VA + 0x1a, "{...}"); /* not wordy, but right behind a string */
+	put(f, RO_VA + 0x2f, "\0<[]>\0", 7);
 	put(f, RO_VA + 0x40, "\1\2abc", 6);             /* too short */
 	put(f, RO_VA + 0x60, "\x90qkz~", 6);             /* four signs behind a byte that ends nothing */
 	put_str(f, RO_VA + 0x80, "gr\xc3\xbc\xc3\x9f dich"); /* UTF-8 */
@@ -221,6 +223,8 @@ static void test_c_strings(void **state)
 	assert_int_equal(string_at(f, RO_VA, 17), IMAGE_ENC_ASCII);
 	assert_int_equal(string_at(f, RO_VA + 0x12, 2), IMAGE_ENC_ASCII);
 	assert_int_equal(string_at(f, RO_VA + 0x15, 4), IMAGE_ENC_ASCII);
+	assert_int_equal(string_at(f, RO_VA + 0x1a, 5), IMAGE_ENC_ASCII);
+	assert_false(has_string(f, RO_VA + 0x30));
 	assert_false(has_string(f, RO_VA + 0x42));
 	assert_false(has_string(f, RO_VA + 0x61));
 	assert_int_equal(string_at(f, RO_VA + 0x80, 11), IMAGE_ENC_UTF8);
