@@ -303,7 +303,12 @@ static void draw_row(struct tui *t, struct tui_list *l, struct cells_rect r, con
 	int widths[TUI_COL_MAX];
 	enum term_role bg = state == 2 ? ROLE_BG_SELECT : state == 1 ? ROLE_BG_WORD : ROLE_BG;
 	cells_fill(&t->grid, r, tui_style(ROLE_TEXT, bg));
-	uint32_t sign = state ? '>' : row && row->mark ? (uint32_t)(uint8_t)row->mark : ' ';
+	bool is_here = row && row->has_va && l->has_here && row->va == l->here_va;
+	uint32_t sign = state ? '>' : is_here ? '*' : row && row->mark ? (uint32_t)(uint8_t)row->mark : ' ';
+	if (is_here && !state) {
+		bg = ROLE_BG_LINE;
+		cells_fill(&t->grid, r, tui_style(ROLE_TEXT, bg));
+	}
 	cells_put(&t->grid, r.x, r.y, sign, tui_style(state == 2 ? ROLE_SELECT : ROLE_KEY, bg));
 	if (!row) {
 		cells_put(&t->grid, r.x + 2, r.y, cells_glyph(&t->grid, GLYPH_ELLIPSIS), tui_style(ROLE_DIM, bg));
@@ -383,7 +388,7 @@ void tui_list_draw(struct tui *t, struct tui_list *l, struct cells_rect r, bool 
 	}
 	if (l->has_page && !total)
 		draw_nothing(t, l, body);
-	tui_draw_bar(t, (struct cells_rect){r.x + r.w - 1, body.y, 1, body.h}, l->top, (uint64_t)body.h, total);
+	tui_draw_bar(t, (struct cells_rect){r.x + r.w - 1, body.y, 1, body.h}, l->top, (uint64_t)body.h, l->has_page ? MAX(total, 1) : 0);
 	if (is_focused && body.h) {
 		t->cur_x = body.x;
 		t->cur_y = body.y + (int)(l->cur - l->top);

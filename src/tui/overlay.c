@@ -74,6 +74,7 @@ static void draw_list_dialog(struct tui *t, enum tui_overlay which)
 	else
 		snprintf(title, sizeof(title), "%s", l->ops->title);
 	int want_h = 30;
+	tui_list_row(t, l);
 	if (which != TUI_O_PALETTE && l->has_page && l->page.total < 24)
 		want_h = MAX((int)l->page.total + 4, 9);
 	struct cells_rect r = dialog_rect(t, 110, want_h);

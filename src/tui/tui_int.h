@@ -99,6 +99,8 @@ struct tui_list {
 	uint64_t va;              /* query parameters */
 	int kind;
 	char what[TUI_FILTER_MAX];
+	bool has_here;            /* the row of here_va is marked: where another view is */
+	uint64_t here_va;
 	uint64_t cur, top;        /* rows of the filtered list */
 	int height;               /* rows shown last time */
 	struct cells_rect body;   /* where rows were drawn */
@@ -312,6 +314,10 @@ void tui_say_err(struct tui *t, struct err *e); /* takes e */
 
 struct ses_call tui_call(const struct tui *t, unsigned ms);
 enum tui_view tui_focus(const struct tui *t);
+/* The address the focus is on; false when it is on none. */
+bool tui_focus_va(struct tui *t, uint64_t *ret);
+/* The target of the operand under the listing's cursor; false when the cursor is on none. */
+bool tui_listing_operand(struct tui *t, uint64_t *ret);
 /* A scroll bar in column x of the rectangle: `pos` of `total` with `page` shown; total 0: not known. */
 void tui_draw_bar(struct tui *t, struct cells_rect r, uint64_t pos, uint64_t page, uint64_t total);
 static inline struct cells_style tui_style(enum term_role fg, enum term_role bg)

@@ -88,7 +88,7 @@ void tui_draw_bar(struct tui *t, struct cells_rect r, uint64_t pos, uint64_t pag
 {
 	struct cells_style st = tui_style(ROLE_BORDER, ROLE_BG);
 	for (int y = 0; y < r.h; y++)
-		cells_put(&t->grid, r.x, r.y + y, total && total <= page ? ' ' : cells_glyph(&t->grid, total ? GLYPH_BAR : GLYPH_DOT), st);
+		cells_put(&t->grid, r.x, r.y + y, cells_glyph(&t->grid, total ? GLYPH_BAR : GLYPH_DOT), st);
 	if (total <= page || r.h < 2)
 		return;
 	int len = (int)MAX((uint64_t)r.h * page / total, 1);
@@ -283,7 +283,7 @@ static const struct ses_segment *section_at(const struct tui *t, uint64_t va)
 	return NULL;
 }
 
-static bool focus_va(struct tui *t, uint64_t *ret)
+bool tui_focus_va(struct tui *t, uint64_t *ret)
 {
 	enum tui_view v = tui_focus(t);
 	if (!views[v]->list)
@@ -301,7 +301,7 @@ static void draw_where(struct tui *t, struct cells_pen *p)
 	uint64_t va;
 	uint64_t off;
 	uint64_t row;
-	if (!focus_va(t, &va))
+	if (!tui_focus_va(t, &va))
 		return;
 	struct ses_text where = ses_where(t->snap, va, &t->frame_arena);
 	const struct ses_segment *s = section_at(t, va);
@@ -379,10 +379,9 @@ static void draw_panes(struct tui *t)
 	int w = !show ? 0 : is_narrow ? t->grid.w : MIN(MAX(t->grid.w / 4, 28), 48);
 	/* Sixteen bytes with their text need a width of their own. */
 	if (w && !is_narrow && t->main_view == TUI_V_HEX)
-		w = MAX(MIN(w, t->grid.w - 1 - HEX_W), 20);
+		w = MAX(MIN(w, t->grid.w - HEX_W), 20);
 	t->functions_rect = (struct cells_rect){0, 1, w, h};
-	int x = w ? w + 1 : 0;
-	t->main_rect = (struct cells_rect){x, 1, MAX(t->grid.w - x, 0), h};
+	t->main_rect = (struct cells_rect){w, 1, MAX(t->grid.w - w, 0), h};
 	if (is_narrow && show)
 		t->main_rect.w = 0;
 	if (t->main_rect.w) {
@@ -393,9 +392,13 @@ static void draw_panes(struct tui *t)
 	}
 	if (!w)
 		return;
-	tui_list_draw(t, &t->lists[TUI_V_FUNCTIONS], t->functions_rect, t->focus_functions);
-	for (int y = 1; y < 1 + h && w < t->grid.w; y++)
-		cells_put(&t->grid, w, y, cells_glyph(&t->grid, GLYPH_V), tui_style(ROLE_BORDER, ROLE_BG));
+	struct tui_list *functions = &t->lists[TUI_V_FUNCTIONS];
+	struct ses_func f;
+	uint64_t va;
+	functions->has_here = views[t->main_view]->va && views[t->main_view]->va(t, &va) &&
+			      ses_func_at(t->snap, va, &t->frame_arena, &f);
+	functions->here_va = functions->has_here ? f.addr : 0;
+	tui_list_draw(t, functions, t->functions_rect, t->focus_functions);
 }
 
 void tui_draw(struct tui *t)

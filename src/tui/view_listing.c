@@ -61,6 +61,38 @@ static void top_above_cursor(struct tui *t, uint32_t n)
 		set_top(l, &lines[0]);
 }
 
+/* Who comes to a label, behind it: the first two places and how many there are. A function's banner says it already. */
+static void hint_labels(struct tui *t)
+{
+	struct tui_listing *l = &t->listing;
+	struct ses_call call = tui_call(t, 4);
+	for (uint32_t i = 0; i < l->line_cnt; i++) {
+		struct ses_head *h = &l->lines[i];
+		struct ses_xref_ask ask = {.va = h->va};
+		struct ses_page page = {.limit = 2};
+		struct ses_xref *x;
+		bool has_banner = i && l->lines[i - 1].kind == SES_HEAD_FUNC;
+		if (h->kind != SES_HEAD_LABEL || has_banner || h->comment.len)
+			continue;
+		struct err *e = ses_xrefs(t->snap, &call, &ask, &page, &l->arena, &x);
+		bool is_late = e != NULL;
+		err_free(e);
+		if (is_late)
+			return;
+		if (!page.cnt)
+			continue;
+		char *text = arena_printf(&l->arena, "%s from %llx", x[0].kind, (unsigned long long)x[0].from);
+		bool is_same = page.cnt > 1 && !strcmp(x[0].kind, x[1].kind);
+		if (text && page.cnt > 1)
+			text = arena_printf(&l->arena, "%s, %s%s%llx", text, is_same ? "" : x[1].kind, is_same ? "" : " from ",
+					    (unsigned long long)x[1].from);
+		if (text && page.total > page.cnt)
+			text = arena_printf(&l->arena, "%s and %llu more", text, (unsigned long long)(page.total - page.cnt));
+		if (text)
+			h->comment = (struct ses_text){text, (uint32_t)strlen(text)};
+	}
+}
+
 static bool load(struct tui *t, uint32_t count)
 {
 	struct tui_listing *l = &t->listing;
@@ -77,6 +109,8 @@ static bool load(struct tui *t, uint32_t count)
 	struct err *e = ses_heads(t->snap, &call, &ask, &l->arena, &l->lines, &l->line_cnt);
 	if (e)
 		tui_say_err(t, e);
+	else
+		hint_labels(t);
 	return l->line_cnt > 0;
 }
 
@@ -300,6 +334,17 @@ static void draw_bytes(struct tui *t, struct cells_pen *p, const struct ses_head
 	cells_pad_to(p, start + cols);
 }
 
+/* `start`: the column where the text of code begins. */
+static void draw_comment(struct cells_pen *p, const struct ses_head *h, int start, const struct look *look)
+{
+	if (!h->comment.len)
+		return;
+	p->st = tui_style(ROLE_COMMENT, look->bg);
+	cells_pad_to(p, MAX(start + COMMENT_COL, p->col + 2));
+	cells_str(p, "; ");
+	cells_text(p, h->comment.s, h->comment.len);
+}
+
 static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head *h, struct look *look)
 {
 	struct tui_listing *l = &t->listing;
@@ -322,19 +367,16 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head 
 	if (h->kind == SES_HEAD_LABEL) {
 		p.st = tui_style(ROLE_LABEL, look->bg);
 		p.st.attr = CELLS_BOLD;
+		int label = p.col;
 		cells_text(&p, h->text.s, h->text.len);
+		draw_comment(&p, h, label + (r.w >= 60 ? 4 : 1), look);
 		return;
 	}
 	cells_str(&p, r.w >= 60 ? "    " : " ");
 	p.skip = l->hscroll;
 	int start = p.col;
 	draw_spans(&p, h, look);
-	if (!h->comment.len)
-		return;
-	p.st = tui_style(ROLE_COMMENT, look->bg);
-	cells_pad_to(&p, MAX(start + COMMENT_COL, p.col + 2));
-	cells_str(&p, "; ");
-	cells_text(&p, h->comment.s, h->comment.len);
+	draw_comment(&p, h, start, look);
 }
 
 static int text_start(const struct tui *t, const struct cells_rect *r, const struct ses_head *h)
@@ -636,6 +678,16 @@ static void listing_go(struct tui *t, uint64_t va)
 	l->is_placed = true;
 	/* A target on the screen is walked to; the page stays still under the eye. */
 	l->want_context = l->lines_snap != t->snap || cursor_line(l) < 0;
+}
+
+bool tui_listing_operand(struct tui *t, uint64_t *ret)
+{
+	const struct ses_head *h = current(t);
+	const struct ses_span *s = h && h->has_target && is_item_line(h) ? token_at(h, t->listing.off) : NULL;
+	if (!s || (s->kind != SES_SPAN_NAME && s->kind != SES_SPAN_ADDR))
+		return false;
+	*ret = h->target;
+	return true;
 }
 
 static bool listing_va(struct tui *t, uint64_t *ret)

@@ -86,20 +86,38 @@ const struct tui_list_ops tui_hits_list = {
 	.fetch = hits_fetch,
 };
 
+/* What the references are asked of: the row of a list, what the cursor stands on in the listing, a byte. Within a
+ * function's body that nothing else refers to, the function. */
+static bool subject(struct tui *t, uint64_t *ret)
+{
+	enum tui_view v = tui_focus(t);
+	struct ses_func f;
+	uint64_t va;
+	if (tui_view_ops(v)->list) {
+		const struct tui_row *row = tui_list_row(t, &t->lists[v]);
+		if (!row || !row->has_va)
+			return false;
+		*ret = row->va;
+		return true;
+	}
+	if (v == TUI_V_LISTING && tui_listing_operand(t, ret))
+		return true;
+	if (!tui_view_ops(v)->va(t, &va))
+		return false;
+	*ret = va;
+	if (v == TUI_V_LISTING && !ses_name_at(t->snap, va, &t->frame_arena).len && ses_func_at(t->snap, va, &t->frame_arena, &f))
+		*ret = f.addr;
+	return true;
+}
+
 void tui_xrefs_open(struct tui *t, bool is_from)
 {
-	uint64_t va = t->listing.va;
-	enum tui_view v = tui_focus(t);
-	const struct tui_row *row = tui_view_ops(v)->list ? tui_list_row(t, &t->lists[v]) : NULL;
 	struct ses_func f;
-	if (row && !row->has_va) {
+	uint64_t va;
+	if (is_from ? !tui_focus_va(t, &va) : !subject(t, &va)) {
 		tui_say(t, true, "this row has no address");
 		return;
 	}
-	if (row)
-		va = row->va;
-	else if (tui_view_ops(v)->va)
-		tui_view_ops(v)->va(t, &va);
 	if (is_from && ses_func_at(t->snap, va, &t->frame_arena, &f))
 		va = f.addr;
 	struct ses_text name = ses_name_at(t->snap, va, &t->frame_arena);
