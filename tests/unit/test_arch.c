@@ -212,6 +212,65 @@ static void test_effect_cases(void **state)
 	}
 }
 
+static size_t one_name(void *ctx, uint64_t va, char *out, size_t cap)
+{
+	const uint64_t *only = (const uint64_t *)ctx;
+	if (va != *only || cap < 6)
+		return 0;
+	memcpy(out, "target", 6);
+	return 6;
+}
+
+/* Text, and the kind of every span in order: M mnemonic, R register, I immediate, A address, D
+ * displacement, S size, P prefix, N name. */
+static const struct {
+	enum arch_id id;
+	const char *hex;
+	uint64_t named_va;
+	const char *text;
+	const char *spans;
+} text_cases[] = {
+	{X64, "48 8d 3d 10 00 00 00", 0, "lea rdi,[rip+0x10]", "MRRD"},
+	{X64, "48 8d 3d 10 00 00 00", 0x401017, "lea rdi,[rip+target]", "MRRN"},
+	{X64, "e8 10 00 00 00", 0, "call 0x401015", "MA"},
+	{X64, "e8 10 00 00 00", 0x401015, "call target", "MN"},
+	{X64, "f2 ff 25 10 00 00 00", 0x401017, "bnd jmp QWORD PTR [rip+target]", "PMSRN"},
+	{X64, "8b 04 25 00 20 40 00", 0x402000, "mov eax,DWORD PTR ds:target", "MRSRN"},
+	{X64, "bf 00 20 40 00", 0x402000, "mov edi,0x402000", "MRI"},
+	{X64, "64 48 8b 04 25 28 00 00 00", 0x28, "mov rax,QWORD PTR fs:0x28", "MRSRD"},
+	{X64, "f3 48 ab", 0, "rep stos QWORD PTR es:[rdi],rax", "PMSRRR"},
+	{X64, "c4 e3 7d 19 44 8a 10 01", 0, "vextractf128 XMMWORD PTR [rdx+rcx*4+0x10],ymm0,0x1", "MSRRDRI"},
+	{X32, "a1 00 c0 04 08", 0x804c000, "mov eax,ds:target", "MRRN"},
+	{X32, "8b 1d 00 c0 04 08", 0x804c000, "mov ebx,DWORD PTR ds:target", "MRSRN"},
+	{X64, "06", 0, "(bad)", "M"},
+	{X64, "66 06", 0, "data16 (bad)", "PM"},
+	{X64, "48 66 90", 0, "rex.W", "P"},
+};
+
+static void test_texts(void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(text_cases); i++) {
+		const struct arch *a = arch_test_get(text_cases[i].id);
+		uint64_t only = text_cases[i].named_va;
+		const struct arch_names names = {one_name, &only};
+		/* Bytes behind the instruction, so that the route for whole buffers is taken as well. */
+		for (size_t more = 0; more <= 32; more += 32) {
+			size_t len;
+			_cleanup_free_ uint8_t *bytes = arch_test_hex(text_cases[i].hex, &len);
+			_cleanup_free_ uint8_t *all = (uint8_t *)calloc(1, len + more);
+			assert_non_null(all);
+			memcpy(all, bytes, len);
+			struct arch_text t;
+			a->format(a, all, len + more, VA, only ? &names : NULL, &t);
+			assert_string_equal(t.text, text_cases[i].text);
+			char kinds[ARCH_SPAN_MAX + 1] = "";
+			for (unsigned k = 0; k < t.span_cnt; k++)
+				kinds[k] = "MRIAD.SPN"[t.spans[k].kind];
+			assert_string_equal(kinds, text_cases[i].spans);
+		}
+	}
+}
+
 static void test_names(void **state)
 {
 	assert_int_equal(arch_id_of_name("x86-64"), ARCH_ID_X86_64);
@@ -231,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_decode_cases),
 		cmocka_unit_test(test_effect_cases),
+		cmocka_unit_test(test_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
