@@ -244,6 +244,45 @@ static void test_short_hash(void **state)
 	close_sample(&o, &s);
 }
 
+/* The loader's tables: in order, apart, none over code or data of the program, whatever the lengths claim. */
+static void check_tables(const struct opened *o, const struct elfsample *s)
+{
+	const struct fmt_table *t = o->b->tables.data;
+	unsigned strtab_cnt = 0;
+	for (size_t i = 0; i < o->b->tables.cnt; i++) {
+		uint64_t end = t[i].va + t[i].len;
+		assert_true(t[i].len > 0 && end > t[i].va);
+		assert_true(!i || t[i - 1].va + t[i - 1].len <= t[i].va);
+		assert_false(s->func_va >= t[i].va && s->func_va < end);
+		assert_false(s->data_va >= t[i].va && s->data_va < end);
+		if (t[i].kind == FMT_SEC_STRTAB) {
+			char text[512] = {0};
+			uint64_t len = t[i].len < sizeof(text) ? t[i].len : sizeof(text);
+			strtab_cnt++;
+			assert_int_equal(fmt_read(o->b, t[i].va, text, len), len);
+			assert_non_null(memmem(text, len, "libc.so.6", 9));
+		}
+	}
+	assert_int_equal(strtab_cnt, 1);
+}
+
+static void test_loader_tables(void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct elfsample s;
+		struct opened o = open_sample(&kinds[i], &s);
+		check_tables(&o, &s);
+		close_sample(&o, &s);
+	}
+	static const uint64_t lies[] = {0, UINT32_MAX, UINT64_MAX};
+	for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+		struct elfsample s;
+		struct opened o = open_lie(DT_STRSZ, lies[i], &s);
+		check_tables(&o, &s);
+		close_sample(&o, &s);
+	}
+}
+
 /* A hundred thousand relocations of one word: few are kept, the last decides. */
 static void test_repeated_relocs(void **state)
 {
@@ -414,6 +453,7 @@ int test_format_dynamic(void)
 		cmocka_unit_test(test_unread_counts),
 		cmocka_unit_test(test_short_hash),
 		cmocka_unit_test(test_repeated_relocs),
+		cmocka_unit_test(test_loader_tables),
 		cmocka_unit_test(test_version_cycles),
 		cmocka_unit_test(test_dynamic_without_end),
 		cmocka_unit_test(test_relr_bomb),
