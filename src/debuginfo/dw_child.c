@@ -20,6 +20,10 @@
 #define DW_UNITS_PER_HANDLE 64
 #define DW_DIES_PER_HANDLE 2000000
 
+/* Entries looked at, each of a byte at least, most once for the tree and once for a prototype. */
+#define DW_STEPS_BASE 4096
+#define DW_STEPS_PER_BYTE 8
+
 #define DW_TREE_DEPTH_MAX 48
 #define DW_OUT_LEN 65536
 
@@ -40,7 +44,7 @@ struct dw_walker {
 	size_t out_len;
 	bool is_full;        /* nothing more may be sent */
 	uint64_t die_cnt;    /* since the handle was opened */
-	uint64_t dies_left;  /* a hostile tree may lead back to itself */
+	uint64_t dies_left;  /* steps from entry to entry: a hostile tree may lead back to itself */
 	struct map file_of;  /* hash of a path -> number */
 	uint32_t file_cnt;
 	const char *last_path; /* of libdw's memory; its number is last_file */
@@ -200,8 +204,9 @@ static void dw_func(struct dw_walker *w, struct dw_die *die)
 		return;
 	}
 	struct dw_text proto = {.failed = true};
+	struct dw_speller speller = {.dw = &w->dw, .lang = w->lang, .steps_left = &w->dies_left};
 	if (w->has_types)
-		dbg_dw_prototype(&w->dw, die, w->lang, &proto);
+		dbg_dw_prototype(&speller, die, &proto);
 	int line = 0;
 	uint32_t file = dw_file(w, dw_decl_path(w, die));
 	if (!dw_may_put(w, name_len + sizeof(proto.s) + 64))
@@ -225,8 +230,9 @@ static void dw_tree(struct dw_walker *w, struct dw_die *top, unsigned depth)
 		return;
 	for (int r = w->dw.child(top, &die); r == 0 && !w->is_full; r = w->dw.siblingof(&die, &die)) {
 		w->die_cnt++;
-		if (!w->dies_left || !--w->dies_left)
+		if (!w->dies_left)
 			return;
+		w->dies_left--;
 		switch (w->dw.tag(&die)) {
 		case DW_TAG_subprogram:
 			dw_func(w, &die);
@@ -331,8 +337,7 @@ static bool dw_open(struct dw_walker *w)
 static bool dw_has_types(struct dw_walker *w, struct dw_die *unit)
 {
 	struct dw_die die;
-	uint64_t left = DW_DIES_PER_HANDLE;
-	for (int r = w->dw.child(unit, &die); r == 0 && left; r = w->dw.siblingof(&die, &die), left--) {
+	for (int r = w->dw.child(unit, &die); r == 0 && w->dies_left; r = w->dw.siblingof(&die, &die), w->dies_left--) {
 		switch (w->dw.tag(&die)) {
 		case DW_TAG_base_type:
 		case DW_TAG_pointer_type:
@@ -380,7 +385,7 @@ static bool dw_units(struct dw_walker *w)
 {
 	uint64_t off = 0, next;
 	unsigned unit_cnt = 0;
-	while (!w->is_full) {
+	while (!w->is_full && w->dies_left) {
 		if (unit_cnt >= DW_UNITS_PER_HANDLE || w->die_cnt >= DW_DIES_PER_HANDLE) {
 			unit_cnt = 0;
 			if (!dw_open(w))
@@ -463,6 +468,6 @@ int dbg_dw_run(void *ctx, int out_fd)
 	w->dw = dw_child_api;
 	w->job = job;
 	w->fd = out_fd;
-	w->dies_left = image->info_len + 1;
+	w->dies_left = DW_STEPS_BASE + DW_STEPS_PER_BYTE * image->info_len;
 	return dw_run_on(w, image);
 }

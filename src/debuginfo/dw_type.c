@@ -15,12 +15,6 @@
 #define DW_PARAMS_MAX 256
 #define DW_HOPS_MAX 4
 
-struct dw_speller {
-	const struct dw_api *dw;
-	int lang;
-	unsigned depth; /* of parameter lists inside each other */
-};
-
 static bool dw_is_c_family(int lang)
 {
 	switch (lang) {
@@ -103,6 +97,15 @@ static void dw_append_ident(struct dw_text *t, const char *name)
 	}
 	if (t->len == start || dw_is_keyword(t->s + start, t->len - start))
 		dw_append(t, "_");
+}
+
+/* Moves `die` to its next sibling, as far as the budget goes; with `first` to its first child. */
+static bool dw_step(const struct dw_speller *s, struct dw_die *parent, struct dw_die *die, bool first)
+{
+	if (!*s->steps_left)
+		return false;
+	--*s->steps_left;
+	return (first ? s->dw->child(parent, die) : s->dw->siblingof(die, die)) == 0;
 }
 
 static bool dw_flag(const struct dw_speller *s, struct dw_die *die, unsigned name)
@@ -234,7 +237,7 @@ static void dw_dimensions(const struct dw_speller *s, struct dw_die *array, stru
 {
 	struct dw_die sub;
 	unsigned seen = 0;
-	for (int r = s->dw->child(array, &sub); r == 0 && seen < DW_NEST_MAX; r = s->dw->siblingof(&sub, &sub)) {
+	for (bool ok = dw_step(s, array, &sub, true); ok && seen < DW_NEST_MAX; ok = dw_step(s, array, &sub, false)) {
 		uint64_t n;
 		char text[32] = "[]";
 		if (s->dw->tag(&sub) != DW_TAG_subrange_type)
@@ -285,7 +288,7 @@ static void dw_params(struct dw_speller *s, struct dw_die *func, struct dw_text 
 	}
 	s->depth++;
 	dw_append(ret, "(");
-	for (int r = s->dw->child(func, &die); r == 0 && !ret->failed; r = s->dw->siblingof(&die, &die)) {
+	for (bool ok = dw_step(s, func, &die, true); ok && !ret->failed; ok = dw_step(s, func, &die, false)) {
 		int tag = s->dw->tag(&die);
 		bool is_param = tag == DW_TAG_formal_parameter && !dw_is_no_argument(s, &die);
 		if (!is_param && tag != DW_TAG_unspecified_parameters)
@@ -371,7 +374,7 @@ static struct dw_die *dw_go_result(const struct dw_speller *s, struct dw_die *fu
 	struct dw_die die;
 	struct dw_die *found = NULL;
 	*ret_cnt = 0;
-	for (int r = s->dw->child(func, &die); r == 0 && *ret_cnt < 2; r = s->dw->siblingof(&die, &die)) {
+	for (bool ok = dw_step(s, func, &die, true); ok && *ret_cnt < 2; ok = dw_step(s, func, &die, false)) {
 		if (s->dw->tag(&die) != DW_TAG_formal_parameter || !dw_flag(s, &die, DW_AT_variable_parameter))
 			continue;
 		found = dw_ref(s, &die, DW_AT_type, ret);
@@ -380,9 +383,9 @@ static struct dw_die *dw_go_result(const struct dw_speller *s, struct dw_die *fu
 	return found;
 }
 
-void dbg_dw_prototype(const struct dw_api *dw, struct dw_die *die, int lang, struct dw_text *ret)
+void dbg_dw_prototype(struct dw_speller *s, struct dw_die *die, struct dw_text *ret)
 {
-	struct dw_speller s = {.dw = dw, .lang = lang};
+	const struct dw_api *dw = s->dw;
 	ret->len = 0;
 	ret->failed = false;
 	const char *name = dw->diename(die);
@@ -396,12 +399,12 @@ void dbg_dw_prototype(const struct dw_api *dw, struct dw_die *die, int lang, str
 	struct dw_attr a;
 	for (int i = 0; i < DW_HOPS_MAX && dw->attr(&func, DW_AT_abstract_origin, &a) && dw->formref_die(&a, &origin); i++)
 		func = origin;
-	dw_params(&s, &func, ret);
+	dw_params(s, &func, ret);
 	struct dw_die type;
-	struct dw_die *result = dw_ref(&s, die, DW_AT_type, &type);
+	struct dw_die *result = dw_ref(s, die, DW_AT_type, &type);
 	unsigned result_cnt = 0;
-	if (lang == DW_LANG_Go)
-		result = dw_go_result(&s, &func, &type, &result_cnt);
+	if (s->lang == DW_LANG_Go)
+		result = dw_go_result(s, &func, &type, &result_cnt);
 	if (result_cnt > 1) {
 		dw_prepend(ret, "_results ");
 		struct dw_text tag = {.len = 0};
@@ -410,6 +413,7 @@ void dbg_dw_prototype(const struct dw_api *dw, struct dw_die *die, int lang, str
 		ret->failed = ret->failed || tag.failed;
 		dw_insert(ret, 0, tag.s, tag.len);
 	} else {
-		dw_declare(&s, result, ret);
+		dw_declare(s, result, ret);
 	}
+	ret->failed = ret->failed || !*s->steps_left;
 }

@@ -17,7 +17,14 @@ struct dw_text {
 	bool failed;         /* too long, too deep, or a kind of type with no C spelling */
 };
 
-/* The prototype of the function `die` of a unit in `lang`: "int f(const char *s, ...)". */
-void dbg_dw_prototype(const struct dw_api *dw, struct dw_die *die, int lang, struct dw_text *ret);
+struct dw_speller {
+	const struct dw_api *dw;
+	int lang;             /* of the unit: enum dw_lang or another */
+	uint64_t *steps_left; /* entries looked at, over all functions: hostile ones lead back to themselves */
+	unsigned depth;       /* of parameter lists inside each other; 0 */
+};
+
+/* The prototype of the function `die`: "int f(const char *s, ...)". */
+void dbg_dw_prototype(struct dw_speller *s, struct dw_die *die, struct dw_text *ret);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/child.h"
 #include "base/cur.h"
 #include "debuginfo/dbg.h"
 #include "debuginfo/dw_api.h"
@@ -304,6 +305,38 @@ static void test_mutants(void **state)
 	subject_free(s);
 }
 
+/* Runs the child itself with limits of the test's choice. */
+static void read_with_limits(struct subject *s, size_t max_out_len, uint64_t max_mem_len, struct all *ret)
+{
+	struct dw_job job = {.b = s->bin, .want_lines = true, .max_out_len = max_out_len};
+	struct child_opts opts = {.what = "reading DWARF", .max_out_len = max_out_len, .max_mem_len = max_mem_len,
+				  .cpu_s = 20, .wall_ms = 60000, .prepare = dbg_dw_prepare, .run = dbg_dw_run, .ctx = &job};
+	_cleanup_buf_ struct buf b = {0};
+	_cleanup_err_ struct err *why = child_run(&opts, &b);
+	assert_true(b.len <= max_out_len);
+	struct dw_answer answer = {b.data, b.len, why};
+	assert_null(dbg_dw_take(s->bin, &answer, &ret->funcs, &ret->lines, &ret->f));
+}
+
+/* More than the limits allow: what came before is used, and it is said. */
+static void test_limits_are_said(void **state)
+{
+	struct subject *s = subject_new(".c", c_source, "gcc -g -O0 -o $OUT $SRC");
+	assert_non_null(s);
+	struct all a = {0};
+	read_with_limits(s, 6500, 64 << 20, &a);
+	assert_true(a.funcs.list.cnt > 0 && a.funcs.list.cnt < ARRAY_LEN(c_functions));
+	assert_int_equal(a.f.list.cnt, 1);
+	assert_non_null(strstr(a.f.list.data[0].why, "more of it than scry takes"));
+	all_fini(&a);
+	a = (struct all){0};
+	read_with_limits(s, 1 << 20, 4096, &a);
+	assert_int_equal(a.f.list.cnt, 1);
+	assert_non_null(strstr(a.f.list.data[0].why, "what came before is used"));
+	all_fini(&a);
+	subject_free(s);
+}
+
 static void put_uleb(struct buf *b, uint64_t v)
 {
 	for (; v > 127; v >>= 7)
@@ -404,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_no_types_no_prototypes),
 		cmocka_unit_test(test_no_dwarf_is_no_problem),
 		cmocka_unit_test(test_mutants),
+		cmocka_unit_test(test_limits_are_said),
 		cmocka_unit_test(test_lying_child),
 		cmocka_unit_test(test_debug_files),
 	};
