@@ -190,7 +190,13 @@ static void test_cases(void **state)
 
 static void test_bad(void **state)
 {
-	static const char *const bad[] = {"00 00 00 02", "00 00 00 06", "00 00 01 00", "ff ff ff d7"};
+	static const char *const bad[] = {
+		"00 00 00 02", "00 00 00 06", "00 00 01 00", "ff ff ff d7",
+		"00 fc 00 12", /* and of a reserved mask */
+		"00 00 c0 0b", /* add with shift 3 */
+		"00 00 40 33", /* bfm of 32 bits with n */
+		"05 08 40 1a", /* ccmp without the flag bit */
+	};
 	const struct arch *a = arch_test_get(ARCH_ID_A64);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		size_t len;

@@ -163,6 +163,11 @@ void a64_decode(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
 	default:
 		break;
 	}
+	if (!a64_is_valid(w)) {
+		ret->flow = ARCH_FLOW_INVALID;
+		ret->ref_cnt = 0;
+		return;
+	}
 	if (is_frame(w))
 		ret->flags |= ARCH_INSN_FRAME;
 }

@@ -12,6 +12,7 @@
  *   a64_decode.c  the table, decode()
  *   a64_effect.c  effect()
  *   a64_mem.c     effect() of loads and stores
+ *   a64_valid.c   which words are no instruction
  *   a64_format.c  format()
  */
 enum { A64_LEN = 4, A64_SP = 31, A64_LR = 30 };
@@ -36,6 +37,9 @@ static inline uint32_t a64_word(const uint8_t *p)
 
 /* Target of adr or adrp. */
 uint64_t a64_adr(uint32_t w, uint64_t va);
+
+/* False for words that no version of the architecture gives a meaning, as far as that is cheap to say. */
+bool a64_is_valid(uint32_t w);
 
 void a64_decode(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, struct arch_insn *ret);
 void a64_effect(const struct arch *a, const uint8_t *p, size_t len, uint64_t va, struct arch_effect *ret);
