@@ -23,6 +23,7 @@ struct rel_table {
 	bool has_addend;
 	uint64_t base_va;  /* objects: the section it applies to, else 0 */
 	uint64_t base_len; /* and its length, else UINT64_MAX */
+	bool is_hint;      /* a section of a program without a dynamic table: only what needs no symbol is taken */
 	uint32_t bad_place_cnt, bad_symbol_cnt;
 };
 
@@ -284,6 +285,8 @@ static void add_reloc(struct elf *e, struct rel_table *t, const struct elf_rel_r
 	r.width = (uint8_t)(rule && rule->width ? rule->width : elf_word_len(e));
 	if (rule && rule->op == ELF_REL_NONE)
 		return;
+	if (t->is_hint && (!rule || (rule->op != ELF_REL_IRELATIVE && rule->op != ELF_REL_RELATIVE)))
+		return;
 	const struct fmt_segment *seg = fmt_segment_at(e->b, r.va);
 	if (!seg || seg->mem_len - (r.va - seg->va) < r.width || raw->off > t->base_len ||
 	    r.width > t->base_len - raw->off) {
@@ -361,8 +364,17 @@ static unsigned find_tables(struct elf *e, bool is_quiet, struct rel_table ret[3
 	ret[cnt] = (struct rel_table){.what = "DT_REL"};
 	cnt += find_table(e, d->rel, d->relsz, is_quiet, &ret[cnt]);
 	ret[cnt] = (struct rel_table){.what = "DT_JMPREL", .has_addend = plt_has_addend};
-	cnt += find_table(e, d->jmprel, d->pltrelsz, is_quiet, &ret[cnt]);
-	return cnt;
+	if (!find_table(e, d->jmprel, d->pltrelsz, is_quiet, &ret[cnt]))
+		return cnt;
+	/* On some machines the other table's size counts this one at its end too, and ld.so leaves it out there. */
+	const struct rel_table *jmp = &ret[cnt];
+	for (unsigned i = 0; i < cnt; i++) {
+		uint32_t len = entry_len(e, ret[i].has_addend);
+		if (ret[i].has_addend == jmp->has_addend && jmp->cnt <= ret[i].cnt &&
+		    ret[i].off + ret[i].cnt * len == jmp->off + jmp->cnt * len)
+			ret[i].cnt -= jmp->cnt;
+	}
+	return cnt + 1;
 }
 
 uint32_t elf_max_reloc_symbol(struct elf *e, uint64_t limit)
@@ -466,6 +478,38 @@ static struct err *load_dynamic_relocs(struct elf *e)
 		finding_add(&e->b->findings, FINDING_WARNING, relr.off, relr.what,
 			    "%u relocations are for places outside of what is mapped", bad);
 	return NULL;
+}
+
+/* Programs that relocate themselves without a dynamic table (static ones their IRELATIVE words, boot loaders
+ * all of them) still have the sections. */
+static bool find_hint_table(const struct elf *e, uint32_t idx, struct rel_table *ret)
+{
+	const struct fmt_section *s = &e->b->sections.data[idx];
+	if (!s->is_alloc || (s->raw_type != SHT_REL && s->raw_type != SHT_RELA))
+		return false;
+	bool has_addend = s->raw_type == SHT_RELA;
+	*ret = (struct rel_table){.what = "relocation section", .syms = &e->dynsym, .off = s->file_off,
+				  .cnt = s->file_len / entry_len(e, has_addend), .has_addend = has_addend,
+				  .base_len = UINT64_MAX, .is_hint = true};
+	return true;
+}
+
+static struct err *load_hinted_relocs(struct elf *e)
+{
+	struct rel_table t;
+	uint64_t total = 0;
+	for (uint32_t i = 0; i < e->b->sections.cnt; i++)
+		total += find_hint_table(e, i, &t) ? t.cnt : 0;
+	struct err *err = reserve(e, total);
+	uint64_t left = e->b->relocs.cap;
+	for (uint32_t i = 0; i < e->b->sections.cnt && !err; i++) {
+		if (!find_hint_table(e, i, &t))
+			continue;
+		t.cnt = t.cnt < left ? t.cnt : left;
+		left -= t.cnt;
+		read_table(e, &t);
+	}
+	return err;
 }
 
 /* The relocation section `idx` of an object, when it is one for an allocated section. */
@@ -660,7 +704,9 @@ static void note_got_slots(struct elf *e)
 
 struct err *elf_load_relocs(struct elf *e)
 {
-	struct err *err = e->type == ET_REL ? load_object_relocs(e) : load_dynamic_relocs(e);
+	struct err *err = e->type == ET_REL    ? load_object_relocs(e)
+			  : e->dyn.is_there ? load_dynamic_relocs(e)
+					    : load_hinted_relocs(e);
 	if (!err)
 		err = sort_relocs(e->b);
 	if (!err)

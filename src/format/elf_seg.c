@@ -7,6 +7,10 @@
  * what the headers name ([p_vaddr, p_vaddr + p_memsz) of any PT_LOAD) and not the slack of the pages,
  * unless the program starts in the slack.
  *
+ * Firmware is not mapped but copied, byte for byte, and its segments may share a page with other bytes in it.
+ * So a file for another machine than a PC without any header that only a hosted program has is
+ * painted without rounding.
+ *
  * Painting goes from the last mapping to the first and skips what is painted already, so each cell is
  * painted once and the cost is that of sorting the edges.
  */
@@ -44,6 +48,7 @@ struct painter {
 	int32_t *claim_cnt; /* per cell, from differences */
 	size_t edge_cnt;
 	bool is_from_sections;
+	bool is_paged; /* mapped by pages, as Linux does */
 };
 
 bool elf_read_ph(const struct elf *e, uint32_t idx, struct elf_ph *ret)
@@ -151,23 +156,37 @@ static bool add_load(struct elf *e, struct painter *p, const struct elf_ph *ph, 
 	if (ph->file_len) {
 		uint64_t slack = ph->va % ELF_PAGE_LEN;
 		bool is_congruent = ph->off % ELF_PAGE_LEN == slack;
-		if (!is_congruent)
+		bool is_rounded = is_congruent && p->is_paged;
+		if (!is_rounded)
 			slack = 0;
 		if (!is_congruent && e->type != ET_CORE)
 			finding_add_va(&e->b->findings, FINDING_NOTE, ph->va, "program header",
 				       "LOAD#%u: address and offset differ within the page; Linux refuses it", load);
 		op.start = ph->va - slack;
-		op.end = is_congruent ? page_end(file_end) : file_end;
+		op.end = is_rounded ? page_end(file_end) : file_end;
 		op.file_off = ph->off - slack;
 		if (!add_op(e, p, op))
 			return false;
 	}
 	op.is_zero = true;
-	op.start = ph->file_len ? file_end : page_start(ph->va);
-	op.end = ph->mem_len > ph->file_len ? page_end(mem_end) : op.start;
+	op.start = file_end; /* kernels differ on the page before it when there are no file bytes */
+	op.end = ph->mem_len == ph->file_len ? op.start : p->is_paged ? page_end(mem_end) : mem_end;
 	if (!add_op(e, p, op))
 		return false;
 	return VEC_PUSH(&p->claims, (struct claim){ph->va, mem_end, 1});
+}
+
+static bool is_paged(const struct elf *e)
+{
+	if (e->machine == EM_X86_64 || e->machine == EM_386)
+		return true;
+	for (uint32_t i = 0; i < e->phnum; i++) {
+		struct elf_ph ph;
+		if (elf_read_ph(e, i, &ph) && (ph.type == PT_INTERP || ph.type == PT_DYNAMIC || ph.type == PT_TLS ||
+					       ph.type == PT_GNU_STACK || ph.type == PT_GNU_RELRO))
+			return true;
+	}
+	return false;
 }
 
 static struct err *collect_loads(struct elf *e, struct painter *p)
@@ -177,6 +196,7 @@ static struct err *collect_loads(struct elf *e, struct painter *p)
 			      EDGES_PER_LOAD * (sizeof(uint64_t) + 2 * sizeof(uint32_t) + sizeof(int32_t)) +
 			      2 * sizeof(struct fmt_segment) + 32;
 	uint32_t load = 0;
+	p->is_paged = is_paged(e);
 	for (uint32_t i = 0; i < e->phnum; i++) {
 		struct elf_ph ph;
 		if (!elf_read_ph(e, i, &ph))

@@ -529,6 +529,11 @@ static void test_link_variants(void **state)
 			assert_true(str_is(r.b->symbols.data[puts_import->symbol].library, "libc.so.6"));
 		}
 		assert_true(r.b->eh_frame.len > 0);
+		/* A static program's IRELATIVE words are in no dynamic table. */
+		size_t resolvers = 0;
+		for (size_t k = 0; k < r.b->relocs.cnt; k++)
+			resolvers += r.b->relocs.data[k].kind == FMT_REL_IRELATIVE;
+		assert_true((resolvers > 0) == (strstr(rows[i].flags, "static") != NULL));
 		close_real(&r);
 	}
 }

@@ -92,6 +92,27 @@ static void test_overlap_by_page(void **state)
 	elfw_fini(&w);
 }
 
+/* Firmware is copied and not mapped: two segments in one page keep their own bytes. */
+static void test_firmware_is_not_paged(void **state)
+{
+	for (int is_hosted = 0; is_hosted < 2; is_hosted++) {
+		struct elfw w;
+		begin_program(&w);
+		elfw_set(&w, ELFW_MACHINE, EM_AARCH64);
+		load(&w, 0x1000, 0x400000, 0x100, 0x100);
+		load(&w, 0x2400, 0x400400, 0x100, 0x100);
+		load(&w, 0, 0x400800, 0, 0x100);
+		if (is_hosted)
+			elfw_add_seg(&w, (struct elfw_seg){PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 16});
+		struct opened o = finish_program(&w);
+		assert_int_equal(byte_at(o.b, 0x400000), is_hosted ? 'C' : 'B');
+		assert_int_equal(byte_at(o.b, 0x400400), 'C');
+		assert_int_equal(byte_at(o.b, 0x400800), 0);
+		close_opened(&o);
+		elfw_fini(&w);
+	}
+}
+
 /* The first one over the second in the table's order: the later wins although its address is lower. */
 static void test_overlap_by_order(void **state)
 {
@@ -477,6 +498,7 @@ int test_format_segments(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_overlap_by_page),
+		cmocka_unit_test(test_firmware_is_not_paged),
 		cmocka_unit_test(test_overlap_by_order),
 		cmocka_unit_test(test_bss_hides_earlier),
 		cmocka_unit_test(test_entry_in_slack),
