@@ -270,14 +270,16 @@ static void column_widths(const struct tui_list *l, int w, int *ret)
 	int used = 0;
 	int rest = -1;
 	for (int i = 0; i < l->ops->column_cnt; i++) {
-		ret[i] = l->ops->columns[i].width;
+		ret[i] = l->is_brief && i ? -1 : l->ops->columns[i].width;
+		if (ret[i] < 0)
+			continue;
 		used += ret[i] + 1;
 		if (!ret[i])
 			rest = i;
 	}
 	int need_rest = rest >= 0 ? 18 : 0;
 	for (int i = l->ops->column_cnt - 1; i >= 0 && used + need_rest > w; i--) {
-		if (i == rest || !ret[i])
+		if (i == rest || ret[i] <= 0)
 			continue;
 		used -= ret[i] + 1;
 		ret[i] = -1;
@@ -352,10 +354,10 @@ static void draw_nothing(struct tui *t, struct tui_list *l, struct cells_rect r)
 	cells_str(&p, "  ");
 	if (l->page.err)
 		cells_printf(&p, "! %s", l->page.err->text ? l->page.err->text : "out of memory");
+	else if (ses_snap_is_preview(t->snap) && !l->ops->is_typed_in)
+		cells_str(&p, "being looked for");
 	else if (*l->filter)
 		cells_str(&p, "nothing matches");
-	else if (ses_snap_is_preview(t->snap))
-		cells_str(&p, "being looked for");
 	else
 		cells_str(&p, l->ops->empty);
 }
@@ -365,7 +367,7 @@ void tui_list_draw(struct tui *t, struct tui_list *l, struct cells_rect r, bool 
 	cells_fill(&t->grid, r, tui_style(ROLE_TEXT, ROLE_BG));
 	if (r.w < 4 || r.h < 1)
 		return;
-	int titles = r.h > 8 && r.w >= 40 && !l->ops->is_typed_in;
+	int titles = r.h > 8 && !l->is_brief && r.w >= 40 && !l->ops->is_typed_in;
 	int head = (r.h > 2) + titles;
 	struct cells_rect body = {r.x, r.y + head, r.w - 1, r.h - head};
 	l->body = body;

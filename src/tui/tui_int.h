@@ -99,6 +99,7 @@ struct tui_list {
 	uint64_t va;              /* query parameters */
 	int kind;
 	char what[TUI_FILTER_MAX];
+	bool is_brief;            /* only the first column is shown */
 	bool has_here;            /* the row of here_va is marked: where another view is */
 	uint64_t here_va;
 	uint64_t cur, top;        /* rows of the filtered list */
@@ -286,6 +287,7 @@ struct tui {
 	VEC(struct tui_place) past;
 	VEC(struct tui_place) future;
 
+	bool has_acted;                /* a key or the mouse was used: the place is a person's */
 	bool is_leader;                /* "," was typed */
 	bool is_dragging_bar;
 	char message[256];

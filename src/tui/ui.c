@@ -171,8 +171,12 @@ void tui_news(struct tui *t)
 		return;
 	}
 	struct ses_snap *old = t->snap;
+	uint64_t old_start = t->info.main_va;
 	t->snap = next;
 	load_info(t);
+	/* Where nobody has moved yet there is no place to keep, and a better one to start from. */
+	if (!t->has_acted && t->info.main_va != old_start)
+		t->listing.is_placed = false;
 	/* Identities of the old one must not outlive it: a later snapshot may get its address. */
 	t->listing.lines_snap = NULL;
 	t->listing.line_cnt = 0;
@@ -395,6 +399,8 @@ static void draw_panes(struct tui *t)
 	struct tui_list *functions = &t->lists[TUI_V_FUNCTIONS];
 	struct ses_func f;
 	uint64_t va;
+	/* Names alone while another pane has the focus: that is what one glances at, and what moves cheaply. */
+	functions->is_brief = !t->focus_functions;
 	functions->has_here = views[t->main_view]->va && views[t->main_view]->va(t, &va) &&
 			      ses_func_at(t->snap, va, &t->frame_arena, &f);
 	functions->here_va = functions->has_here ? f.addr : 0;
@@ -693,6 +699,7 @@ void tui_event(struct tui *t, const struct term_ev *ev)
 {
 	arena_reset(&t->frame_arena);
 	t->is_dirty = true;
+	t->has_acted = true;
 	switch (ev->type) {
 	case TERM_EV_KEY:
 		/* Esc and a key sent in one go look like Alt+key; as long as that means nothing it is both of them. */

@@ -80,8 +80,12 @@ static void move_to(struct term_writer *w, int x, int y, struct buf *out)
 			buf_add_str(out, "\x1b[C");
 		else
 			buf_printf(out, "\x1b[%dC", x - w->cur_x);
-	} else if (x == 0 && w->cur_y >= 0 && y == w->cur_y + 1) {
+	} else if (w->cur_y >= 0 && y == w->cur_y + 1) {
 		buf_add_str(out, "\r\n");
+		if (x == 1)
+			buf_add_str(out, "\x1b[C");
+		else if (x > 1)
+			buf_printf(out, "\x1b[%dC", x);
 	} else if (x == 0) {
 		buf_printf(out, "\x1b[%dH", y + 1);
 	} else {
