@@ -333,9 +333,11 @@ static bool try_known(struct job *j, const struct shape *h)
 	}
 	const struct sx_node *core = &s->nodes[sx_strip(s, h->index)];
 	int64_t low = core->kind == SX_SUM && !core->b && core->ka == 1 ? -core->k : 0;
-	/* A mask is a bound when all it lets through is good; else it only bounds the guess. */
+	/* A mask is a bound when all it lets through is good; else it only bounds the guess. Where a comparison bounds
+	 * the index and does not fit the table, the match is wrong and no guess is better. */
 	bool is_mask = has_width && core->kind == SX_AND && read_targets(j, &use, max + 1, true);
-	if (!is_mask && !read_targets(j, &use, max + 1, false))
+	uint64_t bound;
+	if (!is_mask && (sx_max(s, h->index, &bound) || !read_targets(j, &use, max + 1, false)))
 		return false;
 	settle(j, &use, low, !is_mask);
 	return true;
