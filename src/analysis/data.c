@@ -75,6 +75,20 @@ static int compare_sections(const void *a, const void *b)
 	return x < y ? -1 : x > y; /* both point into one array */
 }
 
+/* Some linkers leave the mark of string sections on a section that holds other things too. */
+static bool is_all_strings(const struct data_zone *z)
+{
+	uint32_t len = z->end - z->loc, at = 0;
+	bool is_ascii;
+	while (at < len) {
+		at += (uint32_t)analysis_text_run(z->bytes + at, len - at, &is_ascii);
+		if (at == len || z->bytes[at])
+			return false;
+		at++;
+	}
+	return true;
+}
+
 /* Zones of one segment: its sections and the parts between them, which are as the segment is. */
 static void zones_of(struct data_stage *x, const struct space_seg *seg,
 		     const struct image_section **secs, size_t sec_cnt, data_zone_fn *fn)
@@ -100,10 +114,11 @@ static void zones_of(struct data_stage *x, const struct space_seg *seg,
 		z.loc = at;
 		z.end = MIN(sec_end, end);
 		z.is_exec = section_is_code(secs[i]) || (base.is_exec && secs[i]->kind == FMT_SEC_OTHER);
-		z.is_strings = secs[i]->is_strings && secs[i]->entry_len <= 1;
 		z.bytes = space_bytes(&x->d->space, z.loc, &len);
-		if (z.bytes && len >= z.end - z.loc && z.loc < z.end)
+		if (z.bytes && len >= z.end - z.loc && z.loc < z.end) {
+			z.is_strings = secs[i]->is_strings && secs[i]->entry_len <= 1 && is_all_strings(&z);
 			fn(x, &z);
+		}
 		at = z.end;
 	}
 }

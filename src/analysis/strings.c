@@ -16,6 +16,7 @@
 #define MIN_CHARS_WRITABLE 5   /* without a reference in data that the program writes */
 #define MIN_CHARS_LOOSE 6      /* when nothing ends before it */
 #define MIN_CHARS_OPEN 8       /* without a terminator, when its address is taken */
+#define MIN_CHARS_PACKED 12    /* without either, in a language that packs its texts */
 #define WORDY_CHARS 8          /* shorter ones must be mostly letters, digits and common signs */
 #define LONG_CHARS 24
 #define STRING_LEN_MAX (1u << 24)
@@ -190,6 +191,8 @@ static bool is_string(const struct data_stage *x, const struct data_zone *z, con
 		return is_short_string(x, z, r);
 	if (!r->is_closed) {
 		bool is_language = x->lang != DATA_LANG_NONE;
+		if (is_language && !z->is_exec && !z->is_writable && r->chars >= MIN_CHARS_PACKED)
+			return reads_like_words(z, r, 75);
 		return r->is_pointed && (r->chars >= MIN_CHARS_OPEN || is_language) && reads_like_words(z, r, asked);
 	}
 	bool is_next = r->loc > z->loc && bits_get(x->string, r->loc - 1); /* right behind another string */
@@ -213,6 +216,19 @@ static enum image_encoding narrow_encoding(const struct data_stage *x, const str
 	return r->is_ascii ? IMAGE_ENC_ASCII : IMAGE_ENC_UTF8;
 }
 
+/* Rust's format pieces and Go's names have their length before them, which may itself be a character: bytes to
+ * leave out at the beginning. */
+static uint32_t count_prefix(const struct data_stage *x, const struct data_zone *z, const struct run *r)
+{
+	const uint8_t *p = z->bytes + (r->loc - z->loc);
+	uint32_t len = r->end - r->loc;
+	if (x->lang == DATA_LANG_NONE || len <= MIN_CHARS || (r->is_closed && char_class(p[0]) == 3))
+		return 0;
+	if (p[0] == len - 1)
+		return 1;
+	return x->lang == DATA_LANG_GO && p[0] < ' ' && p[1] == len - 2 ? 2 : 0;
+}
+
 static void judge(struct data_stage *x, const struct data_zone *z, struct run r)
 {
 	r.is_pointed = bits_get(x->pointed, r.loc);
@@ -229,9 +245,12 @@ static void judge(struct data_stage *x, const struct data_zone *z, struct run r)
 			return;
 		}
 	}
-	if (is_string(x, z, &r))
-		analysis_claim_string(x, (struct image_string){r.loc, r.end - r.loc, narrow_encoding(x, &r)},
-				      r.is_closed);
+	if (!is_string(x, z, &r))
+		return;
+	uint32_t prefix = count_prefix(x, z, &r);
+	if (prefix && r.end - r.loc - prefix >= MIN_CHARS)
+		r.loc += prefix;
+	analysis_claim_string(x, (struct image_string){r.loc, r.end - r.loc, narrow_encoding(x, &r)}, r.is_closed);
 }
 
 /* Texts without terminators packed one behind the other: each ends where the next is pointed to. */

@@ -310,6 +310,14 @@ static void test_string_sections(void **state)
 	assert_int_equal(string_at(f, RO_VA + 5, 4), IMAGE_ENC_ASCII);
 	assert_int_equal(string_at(f, RO_VA + 10, 4), IMAGE_ENC_ASCII);
 	fixture_free(f);
+	/* The mark on a section that holds other things proves nothing. */
+	f = fixture_new(FMT_TYPE_PIE);
+	put(f, RO_VA, "a\0%d\0~~~~\0\1\2\3\4", 15);
+	add_section(f, ".rodata.str1.1", FMT_SEC_RODATA, RO_VA, 15);
+	run_stage(f, 16, NULL);
+	assert_false(has_string(f, RO_VA));
+	assert_false(has_string(f, RO_VA + 5));
+	fixture_free(f);
 }
 
 /* Rust: pairs of address and length over texts packed without terminators, one of them known only by code. */
@@ -328,7 +336,11 @@ static void test_counted_strings(void **state)
 	/* lea rdi,[rip+...]; mov esi,0x33 */
 	put(f, TEXT_VA, "\x48\x8d\x3d\x00\x00\x00\x00\xbe\x33\x00\x00\x00\x90\x90\x90\x90", 16);
 	add_ref(f, RO_VA + 32, IMAGE_XREF_OFFSET, 0);
+	put(f, RO_VA + 0x180, "!is not a char boundary; inside of\xc0", 35); /* '!' is its length */
+	put(f, RO_VA + 0x100, "alonea pairtriple thing", 23); /* reached by offsets in a table: kept in one piece */
 	run_stage(f, 16, NULL);
+	assert_int_equal(string_at(f, RO_VA + 0x100, 23), IMAGE_ENC_RUST);
+	assert_int_equal(string_at(f, RO_VA + 0x181, 33), IMAGE_ENC_RUST);
 	assert_int_equal(string_at(f, RO_VA, 13), IMAGE_ENC_RUST);
 	assert_false(has_string(f, RO_VA + 13));
 	assert_int_equal(string_at(f, RO_VA + 15, 17), IMAGE_ENC_RUST);
