@@ -324,6 +324,7 @@ const struct image_table *image_table_at(const struct image *im, uint32_t jump_l
 uint32_t image_table_target(const struct image *im, const struct image_table *t, uint32_t i);
 /* Prototype record of a function, or null; source line for loc (file text borrowed), false when none. */
 const struct image_proto *image_proto_at(const struct image *im, uint32_t loc);
+bool image_has_lines(const struct image *im);
 bool image_line_at(const struct image *im, uint32_t loc, struct image_str *ret_file, uint32_t *ret_line);
 /* Import whose extern slot, GOT slot or PLT stub is loc; null. */
 const struct image_import *image_import_at(const struct image *im, uint32_t loc);

@@ -237,6 +237,11 @@ const struct image_proto *image_proto_at(const struct image *im, uint32_t loc)
 	return lo < cnt && p[lo].loc == loc ? &p[lo] : NULL;
 }
 
+bool image_has_lines(const struct image *im)
+{
+	return im->line_loc.cnt != 0;
+}
+
 bool image_line_at(const struct image *im, uint32_t loc, struct image_str *ret_file, uint32_t *ret_line)
 {
 	uint32_t file_cnt;

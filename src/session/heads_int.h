@@ -29,6 +29,7 @@ struct heads_walk {
 	const struct image_name *names;
 	uint32_t func_cnt, func_pos, name_cnt, name_pos, ref_pos, ref_end, mark_pos;
 	bool has_refs;
+	struct image_xref next_ref; /* at ref_pos; from is LOC_NONE at the end */
 	/* Bytes of the segment the walk is in. */
 	const uint8_t *bytes;
 	uint32_t bytes_loc;
@@ -36,6 +37,7 @@ struct heads_walk {
 	uint64_t va_delta;     /* va = loc + va_delta inside [seg_first, seg_end) */
 	uint32_t seg_first, seg_end;
 	bool seg_is_extern;
+	bool has_lines;        /* the image knows source lines */
 	uint32_t source_line;  /* shown last */
 	uint32_t source_file;
 	/* What is known of the item before its lines are made. */

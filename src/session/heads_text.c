@@ -483,9 +483,10 @@ static void item_comment(struct heads_walk *w)
 		put_dec(&c, t->target_cnt);
 		put_s(&c, t->is_guessed ? " cases (bound guessed)" : " cases");
 	}
-	if (w->item.kind == IMAGE_CODE)
-		comment_source(w, &c);
-	else if (w->item.kind != IMAGE_ALIGN && w->item.kind != IMAGE_STRING && w->item.len > 16 && !w->ref_cnt) {
+	if (w->item.kind == IMAGE_CODE) {
+		if (w->has_lines)
+			comment_source(w, &c);
+	} else if (w->item.kind != IMAGE_ALIGN && w->item.kind != IMAGE_STRING && w->item.len > 16 && !w->ref_cnt) {
 		put_dec(&c, w->item.len);
 		put_s(&c, " bytes");
 	} else if (w->item.len == 1 && w->line.bytes_len && w->line.bytes[0] > 0x20 && w->line.bytes[0] < 0x7f) {

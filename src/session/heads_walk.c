@@ -219,26 +219,34 @@ static void walk_label(struct heads_walk *w)
 	w->label_len = 0;
 	WALK_TO(w->name_pos, w->name_cnt, NAME_LOC, loc);
 	bool is_named = w->name_pos < w->name_cnt && w->names[w->name_pos].loc == loc;
-	bool may_be = is_named || w->func || w->item.kind == IMAGE_STRING || w->item.kind == IMAGE_DATA || w->seg_is_extern ||
-		      (w->item.kind == IMAGE_UNKNOWN && !w->sn->is_preview) || image_block_starts(w->sn->im, loc);
-	if (may_be)
+	/* What cannot have a name is most lines: an instruction inside a block. */
+	bool is_code = w->item.kind == IMAGE_CODE || w->item.kind == IMAGE_ALIGN;
+	if (is_named || w->func || (is_code ? image_block_starts(w->sn->im, loc) : !w->sn->is_preview || w->seg_is_extern))
 		w->label_len = (uint32_t)ses_name_put(w->sn, loc, w->label, sizeof(w->label));
+}
+
+static void walk_next_ref(struct heads_walk *w)
+{
+	if (w->ref_pos >= w->ref_end || !image_xref_fwd(w->sn->im, w->ref_pos, &w->next_ref))
+		w->next_ref.from = LOC_NONE;
 }
 
 /* The references that leave the item; the position is found once a page and then follows. */
 static void walk_refs(struct heads_walk *w)
 {
 	uint32_t loc = w->item.loc, last = loc + w->item.len - 1;
-	struct image_xref x;
 	w->ref_cnt = 0;
 	if (!w->has_refs) {
 		uint32_t n = image_xrefs_from(w->sn->im, loc, UINT32_MAX - 1, &w->ref_pos);
 		w->ref_end = w->ref_pos + n;
 		w->has_refs = true;
+		walk_next_ref(w);
 	}
-	for (; w->ref_pos < w->ref_end && image_xref_fwd(w->sn->im, w->ref_pos, &x) && x.from <= last; w->ref_pos++) {
-		if (x.from >= loc && w->ref_cnt < ARRAY_LEN(w->refs))
-			w->refs[w->ref_cnt++] = x;
+	while (w->next_ref.from <= last) {
+		if (w->next_ref.from >= loc && w->ref_cnt < ARRAY_LEN(w->refs))
+			w->refs[w->ref_cnt++] = w->next_ref;
+		w->ref_pos++;
+		walk_next_ref(w);
 	}
 }
 
@@ -266,6 +274,7 @@ static bool walk_begin(struct heads_walk *w, struct ses_snap *sn, uint64_t va)
 	w->funcs = image_funcs(sn->im, &w->func_cnt);
 	w->names = image_names(sn->im, &w->name_cnt);
 	w->source_line = w->source_file = UINT32_MAX;
+	w->has_lines = image_has_lines(sn->im);
 	uint32_t loc = space_loc(sn->space, va), cnt;
 	const struct ses_mark *marks;
 	struct err *e = ses_marks(sn, &marks, &cnt);

@@ -20,17 +20,45 @@ static struct ses_text heads_copy_text(struct arena *a, struct ses_text t)
 	return t.len ? ses_text_of(arena_strndup(a, t.s, t.len), t.len) : ses_text_of("", 0);
 }
 
-static bool heads_copy(struct arena *a, const struct ses_head *from, struct ses_head *to)
+/* Where a page's lines keep their spans and texts: pieces of a few large allocations. */
+struct heads_room {
+	struct arena *arena;
+	char *at;
+	size_t left;
+};
+
+#define HEADS_ROOM_LEN 16384
+
+static char *heads_take(struct heads_room *r, size_t len)
 {
-	struct ses_span *spans = ARENA_ARRAY(a, struct ses_span, from->span_cnt + 1u);
-	if (!spans)
+	len = (len + 7) & ~(size_t)7;
+	if (len > r->left) {
+		r->left = MAX(len, HEADS_ROOM_LEN);
+		r->at = arena_alloc(r->arena, r->left);
+		if (!r->at)
+			return NULL;
+	}
+	char *p = r->at;
+	r->at += len;
+	r->left -= len;
+	return p;
+}
+
+static bool heads_copy(struct heads_room *r, const struct ses_head *from, struct ses_head *to)
+{
+	size_t spans_len = from->span_cnt * sizeof(*from->spans);
+	char *p = heads_take(r, spans_len + from->text.len + from->label.len + from->comment.len + 1);
+	if (!p)
 		return false;
 	*to = *from;
-	memcpy(spans, from->spans, from->span_cnt * sizeof(*spans));
-	to->spans = spans;
-	to->text = heads_copy_text(a, from->text);
-	to->label = heads_copy_text(a, from->label);
-	to->comment = heads_copy_text(a, from->comment);
+	memcpy(p, from->spans, spans_len);
+	to->spans = (const struct ses_span *)(const void *)p;
+	p += spans_len;
+	to->text.s = memcpy(p, from->text.s, from->text.len);
+	p += from->text.len;
+	to->label.s = memcpy(p, from->label.s, from->label.len);
+	p += from->label.len;
+	to->comment.s = memcpy(p, from->comment.s, from->comment.len);
 	return true;
 }
 
@@ -44,8 +72,9 @@ struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, const st
 	struct err *e = ok && !out ? &err_nomem : NULL;
 	if (!ok)
 		e = err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)at->va);
+	struct heads_room room = {.arena = a};
 	while (!e && n < count && heads_next(&w)) {
-		if (!heads_copy(a, &w.line, &out[n++]))
+		if (!heads_copy(&room, &w.line, &out[n++]))
 			e = &err_nomem;
 		else if (n % 1024 == 0)
 			e = ses_call_check(call);

@@ -38,10 +38,8 @@ static size_t ses_put_text(struct ses_text t, const char *suffix, char *out, siz
 	size_t len = MIN(t.len, cap), tail = strlen(suffix);
 	memcpy(out, t.s, len);
 	/* Names of the target may hold any byte; what is shown in a line must not end or rewrite it. */
-	for (size_t i = 0; i < len; i++) {
-		if ((uint8_t)out[i] <= ' ' || (uint8_t)out[i] == 0x7f)
-			out[i] = '?';
-	}
+	for (size_t i = 0; i < len; i++)
+		out[i] = (uint8_t)out[i] <= ' ' || (uint8_t)out[i] == 0x7f ? '?' : out[i];
 	if (len + tail <= cap) {
 		memcpy(out + len, suffix, tail);
 		len += tail;
@@ -49,57 +47,63 @@ static size_t ses_put_text(struct ses_text t, const char *suffix, char *out, siz
 	return len;
 }
 
-static bool ses_has_jump_to(struct ses_snap *sn, uint32_t loc)
-{
-	uint32_t first, n = image_xrefs_to(sn->im, loc, loc, &first);
-	for (uint32_t i = 0; i < n && i < 16; i++) {
-		struct image_xref x;
-		if (image_xref_rev(sn->im, first + i, &x) && x.kind != IMAGE_XREF_READ && x.kind != IMAGE_XREF_WRITE)
-			return true;
-	}
-	return false;
-}
-
 /* The generated name's prefix, null when the place deserves none. */
-static const char *ses_prefix(struct ses_snap *sn, uint32_t loc)
+static const char *ses_code_prefix(struct ses_snap *sn, uint32_t loc)
 {
+	uint32_t first;
 	if (image_func_starting(sn->im, loc) != UINT32_MAX)
 		return "sub_";
-	if (image_block_starts(sn->im, loc))
-		return ses_has_jump_to(sn, loc) ? "loc_" : NULL;
-	uint32_t start, len;
+	return image_block_starts(sn->im, loc) && image_xrefs_to(sn->im, loc, loc, &first) ? "loc_" : NULL;
+}
+
+static const char *ses_data_prefix(struct ses_snap *sn, uint32_t loc)
+{
+	uint32_t start, len, first;
 	enum image_item_kind kind;
 	if (!image_item_at(sn->im, loc, &start, &len, &kind) || start != loc || kind == IMAGE_CODE || kind == IMAGE_ALIGN)
 		return NULL;
 	if (kind == IMAGE_STRING)
 		return "str_";
-	uint32_t first;
 	return image_xrefs_to(sn->im, loc, loc, &first) ? "data_" : NULL;
 }
 
+static size_t ses_put_import(struct ses_snap *sn, const struct image_import *imp, uint32_t loc, char *out, size_t cap)
+{
+	uint32_t cnt;
+	const struct image_symbol *syms = image_symbols(sn->im, &cnt);
+	if (imp->symbol >= cnt || !syms[imp->symbol].name.len)
+		return 0;
+	return ses_put_text(ses_pool(sn, syms[imp->symbol].name), loc == imp->got_loc ? "@got" : loc == imp->plt_loc ? "@plt" : "", out, cap);
+}
+
+/* In the order of what operands mostly mean: named things, functions, blocks, then data. */
 size_t ses_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap)
 {
 	const struct image_name *n = image_name_at(sn->im, loc);
 	if (n && n->name.len)
 		return ses_put_text(ses_pool(sn, n->name), "", out, cap);
-	const struct image_import *imp = image_import_at(sn->im, loc);
-	if (imp) {
-		uint32_t cnt;
-		const struct image_symbol *syms = image_symbols(sn->im, &cnt);
-		if (imp->symbol < cnt && syms[imp->symbol].name.len)
-			return ses_put_text(ses_pool(sn, syms[imp->symbol].name), loc == imp->got_loc ? "@got" : loc == imp->plt_loc ? "@plt" : "",
-					    out, cap);
+	const char *prefix = ses_code_prefix(sn, loc);
+	if (!prefix) {
+		const struct image_import *imp = image_import_at(sn->im, loc);
+		if (imp)
+			return ses_put_import(sn, imp, loc, out, cap);
+		prefix = ses_data_prefix(sn, loc);
 	}
-	const char *prefix = ses_prefix(sn, loc);
 	return prefix ? ses_put_prefixed(prefix, space_va(sn->space, loc), out, cap) : 0;
 }
 
+/* The operand itself is a reference, so a block it leads to has a name without looking for others. */
 size_t ses_name_for_operand(void *snap, uint64_t va, char *out, size_t cap)
 {
 	struct ses_snap *sn = snap;
 	uint32_t loc = space_loc(sn->space, va);
 	if (loc == LOC_NONE)
 		return 0;
+	const struct image_name *n = image_name_at(sn->im, loc);
+	if (n && n->name.len)
+		return ses_put_text(ses_pool(sn, n->name), "", out, cap);
+	if (image_block_starts(sn->im, loc))
+		return ses_put_prefixed(image_func_starting(sn->im, loc) != UINT32_MAX ? "sub_" : "loc_", va, out, cap);
 	size_t len = ses_name_put(sn, loc, out, cap);
 	uint32_t start, item_len;
 	enum image_item_kind kind;
