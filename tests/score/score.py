@@ -67,6 +67,7 @@ class Report:
         self.misses = open(misses, "w", encoding="utf-8") if misses else None
         self.doc = {}
         self.failed = {}
+        self.ok = self.judged = 0
 
     def fail(self, name, why):
         """Shows a failure of the engine: the first of each kind with its text, the others by name only."""
@@ -74,6 +75,10 @@ class Report:
         kind = re.sub(r"/\S+", "", why)
         self.failed.setdefault(kind, []).append(name)
         self.say(f"  {name}: {why if len(self.failed[kind]) == 1 else 'the same'}")
+
+    def judge(self, ok):
+        self.judged += 1
+        self.ok += ok
 
     def say(self, text=""):
         print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
@@ -106,6 +111,7 @@ class Report:
             under = [w for w, v, b in (("recall", t.recall, bars[0]), ("precision", t.precision, bars[1]))
                      if b is not None and (v is None or v < b)]
             mark = "  below: " + ", ".join(under) if under else "  ok"
+            self.judge(not under)
         self.say(f"  {label:34} {percent(t.recall):>9} {f'{t.hit} / {t.hit + t.miss}':>17} "
                  f"{percent(t.precision):>10} {f'{t.hit} / {t.hit + t.false}':>17}{mark}")
 
@@ -246,6 +252,7 @@ class Score:
                 n, of = len(good) - len(missed), len(good)
                 row[kind] = {"n": n, "of": of, "all_n": hit_all, "all_of": len(pairs)}
                 what = {"call": "direct calls", "jump": "direct jumps", "rip": "RIP-relative"}[kind]
+                rep.judge(n == of)
                 rep.say(f"  {name:16} {what:14} {percent(100.0 * n / of if of else None):>9} {f'{n} / {of}':>17}"
                         f"   all {f'{hit_all} / {len(pairs)}':>17}{'  ok' if n == of else '  below'}")
             lo, hi = starts[0], starts[-1] + 16
@@ -256,6 +263,7 @@ class Score:
             for a, b in small:
                 rep.miss("false", f"xrefs:{name}", hex(a), hex(b), "small")
             row["small"], row["other"] = len(small), other
+            rep.judge(not small)
             rep.say(f"  {name:16} below the first content (immediates taken for addresses): {len(small)}"
                     f"{'  ok' if not small else '  above 0'}; {other} more than the decode shows (switches, absolute"
                     " addresses, pairs)")
@@ -365,6 +373,7 @@ class Score:
         if "text" in only and not self.args.match:
             self.text()
         self.extra()
+        self.report.say(f"\n{self.report.ok} of {self.report.judged} rows at their bar or over it")
         if self.args.json:
             json.dump(self.report.doc, sys.stdout, indent=1)
             print()
