@@ -52,7 +52,7 @@ enum dw_tag {
 	DW_TAG_const_type = 0x26, DW_TAG_subprogram = 0x2e, DW_TAG_volatile_type = 0x35,
 	DW_TAG_restrict_type = 0x37, DW_TAG_interface_type = 0x38, DW_TAG_namespace = 0x39,
 	DW_TAG_imported_unit = 0x3d, DW_TAG_unspecified_type = 0x3b, DW_TAG_rvalue_reference_type = 0x42, DW_TAG_atomic_type = 0x47,
-	DW_TAG_immutable_type = 0x4b,
+	DW_TAG_skeleton_unit = 0x4a, DW_TAG_immutable_type = 0x4b,
 };
 
 enum dw_at {
@@ -60,7 +60,8 @@ enum dw_at {
 	DW_AT_upper_bound = 0x2f, DW_AT_abstract_origin = 0x31, DW_AT_artificial = 0x34, DW_AT_count = 0x37,
 	DW_AT_decl_file = 0x3a, DW_AT_encoding = 0x3e, DW_AT_external = 0x3f, DW_AT_specification = 0x47,
 	DW_AT_type = 0x49, DW_AT_variable_parameter = 0x4b, DW_AT_entry_pc = 0x52, DW_AT_linkage_name = 0x6e,
-	DW_AT_noreturn = 0x87, DW_AT_MIPS_linkage_name = 0x2007, DW_AT_GNU_vector = 0x2107,
+	DW_AT_dwo_name = 0x76, DW_AT_noreturn = 0x87, DW_AT_MIPS_linkage_name = 0x2007, DW_AT_GNU_vector = 0x2107,
+	DW_AT_GNU_dwo_name = 0x2130,
 };
 
 enum dw_ate {

@@ -52,6 +52,7 @@ struct dw_walker {
 	uint64_t long_cnt;
 	uint64_t bad_unit_cnt;
 	uint64_t bad_lines_cnt;
+	uint64_t split_cnt;  /* units whose functions are in another file */
 	uint8_t out[DW_OUT_LEN];
 };
 
@@ -376,7 +377,10 @@ static void dw_unit(struct dw_walker *w, uint64_t die_off)
 	dw_set_unit_path(w, &unit);
 	w->has_types = w->lang == DW_LANG_Go || dw_has_types(w, &unit);
 	dw_tree(w, &unit, 0);
-	if (w->job->want_lines && w->dw.tag(&unit) == DW_TAG_compile_unit)
+	struct dw_attr a;
+	w->split_cnt += w->dw.attr(&unit, DW_AT_dwo_name, &a) || w->dw.attr(&unit, DW_AT_GNU_dwo_name, &a);
+	int tag = w->dw.tag(&unit);
+	if (w->job->want_lines && (tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit))
 		dw_unit_lines(w, &unit);
 }
 
@@ -423,6 +427,11 @@ static void dw_report(struct dw_walker *w, bool ok)
 	if (w->bad_lines_cnt) {
 		snprintf(text, sizeof(text), "the line tables of %llu units cannot be read",
 			 (unsigned long long)w->bad_lines_cnt);
+		dw_note(w, text);
+	}
+	if (w->split_cnt) {
+		snprintf(text, sizeof(text), "%llu units keep their functions in .dwo files, which are not read",
+			 (unsigned long long)w->split_cnt);
 		dw_note(w, text);
 	}
 	if (w->long_cnt) {

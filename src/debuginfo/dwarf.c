@@ -310,6 +310,9 @@ struct err *dbg_read_dwarf(const struct fmt_bin *b, bool want_lines, struct dbg_
 	_cleanup_err_ struct err *why = child_run(&opts, &bytes);
 	if (why && (why->kind == ERR_ENV || why->kind == ERR_NOMEM || why->kind == ERR_INTERNAL))
 		return take_ptr(why);
+	if (fmt_section_named(b, ".gnu_debugaltlink"))
+		finding_add(f, FINDING_NOTE, UINT64_MAX, DWARF_WHAT,
+			    "what it shares with other programs (.gnu_debugaltlink) is not read");
 	struct dw_answer answer = {bytes.data, bytes.len, why};
 	return dbg_dw_take(b, &answer, ret, job.want_lines ? ret_lines : NULL, f);
 }

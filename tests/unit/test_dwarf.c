@@ -253,6 +253,25 @@ static void test_no_types_no_prototypes(void **state)
 	subject_free(s);
 }
 
+/* Split DWARF: the lines are here, the functions are not, and that is said. */
+static void test_split_is_said(void **state)
+{
+	static const char *const commands[] = {"gcc -gsplit-dwarf -gdwarf-4 -o $OUT $SRC", "gcc -gsplit-dwarf -gdwarf-5 -o $OUT $SRC",
+					       "clang -gsplit-dwarf -gdwarf-5 -o $OUT $SRC"};
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		struct subject *s = subject_new(".c", c_source, commands[i]);
+		if (!s)
+			continue;
+		struct all a = {0};
+		assert_null(dbg_read_dwarf(s->bin, true, &a.funcs, &a.lines, &a.f));
+		assert_true(a.lines.list.cnt > 5);
+		assert_int_equal(a.f.list.cnt, 1);
+		assert_non_null(strstr(a.f.list.data[0].why, "1 units keep their functions in .dwo files"));
+		all_fini(&a);
+		subject_free(s);
+	}
+}
+
 static void test_no_dwarf_is_no_problem(void **state)
 {
 	struct subject *s = subject_open("/bin/true");
@@ -435,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_cxx),
 		cmocka_unit_test(test_rust_and_go),
 		cmocka_unit_test(test_no_types_no_prototypes),
+		cmocka_unit_test(test_split_is_said),
 		cmocka_unit_test(test_no_dwarf_is_no_problem),
 		cmocka_unit_test(test_mutants),
 		cmocka_unit_test(test_limits_are_said),
