@@ -83,7 +83,8 @@ static void compare(const struct arch *a, const uint8_t *p, size_t len, uint64_t
 	assert_same(&x, &y, p);
 }
 
-/* Every opcode of both maps with every ModRM under the prefixes and REX bits that compilers use. */
+/* Every opcode of both maps under the prefixes and REX bits that compilers use, with a third of the
+ * ModRM bytes each time: which third changes with prefix and REX. */
 static void test_all_opcodes(void **state)
 {
 	static const uint8_t prefixes[][3] = {{0},       {1, 0x66},       {1, 0xf3},      {1, 0xf2},
@@ -101,7 +102,7 @@ static void test_all_opcodes(void **state)
 		const uint8_t *prefix = prefixes[rest / ARRAY_LEN(rexes)];
 		if (rex && a->bits == 32)
 			continue;
-		for (unsigned modrm = 0; modrm < 256; modrm++) {
+		for (unsigned modrm = n % 3; modrm < 256; modrm += 3) {
 			uint8_t b[48];
 			size_t k = 0;
 			for (size_t i = 0; i < sizeof(b); i++)
@@ -142,7 +143,7 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *ctx)
 		    strstr(info->dlpi_name, "asan") || strstr(info->dlpi_name, "ubsan"))
 			continue;
 		const uint8_t *p = (const uint8_t *)(info->dlpi_addr + ph->p_vaddr);
-		size_t len = MIN((size_t)ph->p_memsz, (size_t)600000);
+		size_t len = MIN((size_t)ph->p_memsz, (size_t)150000);
 		for (size_t k = 0; k < len; k++) {
 			compare(arch_test_get(ARCH_ID_X86_64), p + k, len - k, 0x400000 + k, c);
 			if (k % 4 == 0)
@@ -157,7 +158,7 @@ static void test_real_code(void **state)
 {
 	struct counts c = {0};
 	dl_iterate_phdr(each_object, &c);
-	assert_true(c.fast > 100000);
+	assert_true(c.fast > 50000);
 	assert_true(c.fast > c.total / 2);
 	assert_true(c.text > c.total / 2);
 }
