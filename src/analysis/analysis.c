@@ -81,6 +81,8 @@ static struct err *discover(struct code *c)
 {
 	struct err *e = code_index(c);
 	if (!e)
+		e = code_find_plts(c);
+	if (!e)
 		e = code_starts(c);
 	if (!e)
 		e = code_names(c);

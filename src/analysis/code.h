@@ -206,6 +206,7 @@ _must_use_ bool code_sweep_again(struct code *c);
 _must_use_ struct err *code_index(struct code *c);
 
 _must_use_ struct err *code_exts(struct code *c);
+_must_use_ struct err *code_find_plts(struct code *c);
 _must_use_ struct err *code_starts(struct code *c);
 _must_use_ struct err *code_imports(struct code *c);
 _must_use_ struct err *code_names(struct code *c);

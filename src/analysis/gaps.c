@@ -245,9 +245,11 @@ enum verdict { GAP_SKIP, GAP_FUNCTION, GAP_PART };
 /* Code in a gap that jumps into function `into`: a part of it, unless everything says that it is a function. */
 static enum verdict judge_into(const struct code *c, uint32_t loc, uint32_t into, uint32_t before_fn, bool is_strong)
 {
-	if (into == before_fn || !is_strong || code_entry_look(c, loc) == ENTRY_ODD)
+	enum entry_look look = code_entry_look(c, loc);
+	if (!is_strong || look == ENTRY_ODD)
 		return GAP_PART;
-	return GAP_FUNCTION;
+	/* With 4-byte words arguments go over the stack, so that taking some is no sign of a beginning. */
+	return into != before_fn || (look == ENTRY_FRAME && c->arch->bits == 64) ? GAP_FUNCTION : GAP_PART;
 }
 
 static bool is_framed(const struct code *c, uint32_t fn)

@@ -258,6 +258,29 @@ static uint32_t import_by_got_base(const struct code *c, const struct code_rec *
 	return CODE_NONE;
 }
 
+/* The same for stubs that make the slot's address in several instructions: what the jump's register then holds. */
+static uint32_t import_by_track(const struct code *c, const struct code_rec *r)
+{
+	if (!c->arch->has_pairs)
+		return CODE_NONE;
+	uint32_t locs[4];
+	unsigned n = 0;
+	uint32_t at = r->loc;
+	while (n < ARRAY_LEN(locs)) {
+		at = code_insn_before(c, at);
+		if (at == CODE_NONE || code_has(c, c->rec_bits, at))
+			break;
+		locs[n++] = at;
+	}
+	struct code_track t = {0};
+	struct arch_effect e;
+	while (n)
+		code_track_step(c, &t, locs[--n], NULL, &e);
+	if (!code_effect(c, r->loc, &e) || e.op != ARCH_OP_MOVE || e.src1 >= 64 || !(t.known >> e.src1 & 1))
+		return CODE_NONE;
+	return code_import_of(c, space_loc(&c->d->space, t.val[e.src1]));
+}
+
 static bool name_stub(struct code *c, uint32_t loc, struct image_import *imp)
 {
 	struct image_data *d = c->d;
@@ -279,6 +302,8 @@ static struct err *add_stubs(struct code *c)
 		uint32_t import = code_import_of(c, r->target);
 		if (import == CODE_NONE)
 			import = import_by_got_base(c, r);
+		if (import == CODE_NONE)
+			import = import_by_track(c, r);
 		if (import == CODE_NONE)
 			continue;
 		struct image_import *imp = &c->d->imports.data[import];

@@ -406,6 +406,58 @@ static void add_call_starts(struct code *c)
 	}
 }
 
+static bool add_plt(struct code *c, uint32_t from, uint32_t to)
+{
+	struct code_piece *last = c->plts.cnt ? &c->plts.data[c->plts.cnt - 1] : NULL;
+	if (last && from <= last->to) {
+		last->to = MAX(last->to, to);
+		return true;
+	}
+	return VEC_PUSH(&c->plts, (struct code_piece){from, to, CODE_NONE});
+}
+
+#define STUB_LEN 16u
+
+/*
+ * Where import stubs lie in a file without sections: jumps through import slots one after the other, each at the
+ * beginning of 16 bytes, perhaps behind a landing mark. An unwind entry over them describes them all, no function.
+ */
+struct err *code_find_plts(struct code *c)
+{
+	if (c->plts.cnt || !c->regions.cnt || c->regions.data[0].is_section)
+		return NULL;
+	uint32_t last = CODE_NONE;
+	for (uint32_t i = 0; i < c->rec_cnt; i++) {
+		const struct code_rec *r = &c->recs[i];
+		if (r->flow != ARCH_FLOW_IJUMP || code_import_of(c, r->target) == CODE_NONE)
+			continue;
+		uint32_t from = r->loc - (r->loc - c->base) % STUB_LEN;
+		bool is_first = from == r->loc || code_insn_before(c, r->loc) == from;
+		if (!is_first || !code_has(c, c->items, from))
+			continue;
+		/* One alone is a tail call. */
+		if (last != CODE_NONE && from - last == STUB_LEN && !add_plt(c, last, from + STUB_LEN))
+			return &err_nomem;
+		last = from;
+	}
+	size_t n = 0;
+	for (size_t i = 0; i < c->exts.cnt; i++) {
+		const struct code_ext *e = &c->exts.data[i];
+		struct code_piece *hit = NULL;
+		for (size_t k = 0; k < c->plts.cnt && !hit; k++)
+			if (e->from < c->plts.data[k].to && c->plts.data[k].from < e->to)
+				hit = &c->plts.data[k];
+		if (!hit) {
+			c->exts.data[n++] = *e;
+			continue;
+		}
+		hit->from = MIN(hit->from, e->from);
+		hit->to = MAX(hit->to, e->to);
+	}
+	c->exts.cnt = n;
+	return NULL;
+}
+
 struct err *code_starts(struct code *c)
 {
 	mark_relocs(c);
