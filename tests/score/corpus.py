@@ -61,6 +61,7 @@ class Build:
         cflags, ldflags = SETTINGS[self.cc, self.opt]
         if self.arch == "aarch64":
             cflags = [f for f in cflags if f != "-fcf-protection"]
+            ldflags = [*ldflags, "-Wl,--discard-none"]  # gcc for AArch64 links with -X, which drops local labels
         return ["-" + self.opt, "-w", *cflags], list(ldflags)
 
 
@@ -282,7 +283,7 @@ class Corpus:
         run([b.strip_tool(), "--strip-all", "-o", stripped, truth])
         elffile.without_unwind(stripped, self.path(b, "noeh"))
         os.chmod(stripped, 0o644)
-        if b.lang in ("c", "c++") and b.arch != "aarch64":
+        if b.lang in ("c", "c++"):
             found = tables.from_assembly(glob.glob(os.path.join(folder, "asm", "*.s")), truth)
             with open(self.path(b, "tables.json"), "w", encoding="utf-8") as f:
                 json.dump(found, f, indent=0)

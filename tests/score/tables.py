@@ -6,12 +6,14 @@ import os
 import re
 
 import elffile
+from ccwrap import INDIRECT_JUMP
 
 LABEL = re.compile(r"^(\.?[\w.$]+):")
 SECTION = re.compile(r"^\s+\.(?:section\s+\"?([^\s,\"]+)|(text|data|bss)\b)")
-ENTRY = re.compile(r"^\s+\.(long|quad|value|short|byte)\s+(\.[\w.$]+)(?:-(\.[\w.$]+)|(@GOTOFF))?\s*(?:#.*)?$")
+ENTRY = re.compile(r"^\s+\.(\w+)\s+\(?(\.[\w.$]+)(?:\s*-\s*(\.[\w.$]+)\)?(\s*(?:/\s*4|>>\s*2))?|(@GOTOFF))?\s*(?:(?:#|//).*)?$")
 QUIET = re.compile(r"^\s*(?:#|//|$)|^\s+\.(?:p2align|align|balign|loc|cfi_|file)")
-SIZES = {"long": 4, "quad": 8, "value": 2, "short": 2, "byte": 1}
+SIZES = {"long": 4, "word": 4, "4byte": 4, "quad": 8, "xword": 8, "8byte": 8, "value": 2, "short": 2, "hword": 2, "2byte": 2,
+         "byte": 1}
 
 
 class _Unit:
@@ -55,7 +57,7 @@ class _Unit:
 
     @staticmethod
     def _is_jump(line):
-        return re.match(r"^\s+(?:notrack\s+|bnd\s+)?jmp[lq]?\s+\*", line)
+        return INDIRECT_JUMP.match(line)
 
     pending = None
 
@@ -67,25 +69,26 @@ class _Unit:
             return
         self._close()
         if self.section.startswith((".rodata", ".data.rel.ro")) and name.startswith(".L"):
-            self.current = {"label": name, "labels": [], "entry": 0, "relative": "", "jump": self.last_jump}
+            self.current = {"label": name, "labels": [], "entry": 0, "relative": "", "base": "", "scale": 1,
+                            "jump": self.last_jump}
 
     def _entry(self, line):
         m = ENTRY.match(line)
-        if not m:
+        if not m or m.group(1) not in SIZES:
             if not QUIET.match(line):
                 self._close()
             return
         cur, size = self.current, SIZES[m.group(1)]
-        relative = "label" if m.group(3) else "got" if m.group(4) else ""
-        if m.group(3) not in (None, cur["label"]) or cur["entry"] not in (0, size):
+        form = (size, m.group(3) or "", 4 if m.group(4) else 1, "base" if m.group(3) else "got" if m.group(5) else "")
+        if cur["labels"] and form != (cur["entry"], cur["base"], cur["scale"], cur["relative"]):
             self._close()
             return
-        cur["entry"], cur["relative"] = size, relative
+        cur["entry"], cur["base"], cur["scale"], cur["relative"] = form
         cur["labels"].append(m.group(2))
 
 
 def from_assembly(paths, linked):
-    """Tables of the linked program: [{"table","jump","func","func_name","entry","relative","targets"}].
+    """Tables of the linked program: [{"table","jump","func","func_name","entry","relative","base","scale","targets"}].
 
     A table whose labels did not reach the program (its unit or section was left out) is not listed.
     `jump` is null where the assembly does not tell which jump uses the table (clang); gcc puts a table right
@@ -113,7 +116,8 @@ def from_assembly(paths, linked):
         for t in parsed.tables:
             table = where.get((unit, t["label"]))
             targets = [where.get((unit, x)) for x in t["labels"]]
-            if table is None or None in targets:
+            base = where.get((unit, t["base"])) if t["base"] else None
+            if table is None or None in targets or (t["base"] and base is None):
                 continue
             jump = where.get((unit, t["jump"])) if t["jump"] else None
             owners = [f for f in map(func_of, ([jump] if jump else []) + targets) if f is not None]
@@ -121,5 +125,5 @@ def from_assembly(paths, linked):
             if main is None:
                 continue
             out.append({"table": table, "jump": jump, "func": main, "func_name": funcs[main][1], "entry": t["entry"],
-                        "relative": t["relative"], "targets": targets, "unit": unit})
+                        "relative": t["relative"], "base": base, "scale": t["scale"], "targets": targets, "unit": unit})
     return out

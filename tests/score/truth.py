@@ -145,14 +145,17 @@ def check_tables(path, found):
     got = next((s.value for s in elf.symbols() if s.name == "_GLOBAL_OFFSET_TABLE_"), 0)
     bad = []
     for t in found:
-        base = {"label": t["table"], "got": got, "": 0}[t["relative"]]
+        base = {"base": t["base"], "got": got, "": 0}[t["relative"]]
         raw = elf.read(t["table"], t["entry"] * len(t["targets"]))
         if raw is None:
             bad.append(t)
             continue
         mask = (1 << (64 if elf.is64 else 32)) - 1
-        have = [(word(raw, i * t["entry"], t["entry"], bool(t["relative"])) + base) & mask
-                for i in range(len(t["targets"]))]
-        if have != t["targets"]:
+        right = []
+        for signed in (True, False):  # narrow offsets may be either: the compiler knows, the table does not
+            have = [(word(raw, i * t["entry"], t["entry"], signed) * t["scale"] + base) & mask
+                    for i in range(len(t["targets"]))]
+            right.append(have == t["targets"])
+        if not any(right):
             bad.append(t)
     return bad
