@@ -47,7 +47,7 @@ static void on_output(const char *s, size_t len, void *user)
 
 static void run_child(struct pty_term *t, char *const argv[], const char *const env[])
 {
-	static const char *const kept[] = {"PATH", "HOME", "SCRY_STORE", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"};
+	static const char *const kept[] = {"PATH", "HOME", "SCRY_STORE", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LD_LIBRARY_PATH"};
 	char *values[sizeof(kept) / sizeof(kept[0])];
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
 		char *v = getenv(kept[i]);
