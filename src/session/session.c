@@ -206,11 +206,12 @@ static struct err *ses_start_worker(struct ses *s)
 	if (e)
 		return e;
 	s->snap = sn;
+	s->has_worker = true; /* before it runs: the worker reads it */
 	int rc = pthread_create(&s->worker, NULL, ses_worker, s);
-	if (rc)
-		return err_os(rc, "cannot start a thread");
-	s->has_worker = true;
-	return NULL;
+	if (!rc)
+		return NULL;
+	s->has_worker = false;
+	return err_os(rc, "cannot start a thread");
 }
 
 /* The short way. Null snapshot when it cannot be gone, whatever the reason: the long way finds it out again. */
