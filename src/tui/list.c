@@ -108,6 +108,13 @@ static void job_done(struct tui *t, struct tui_job *j)
 	l->page_limit = lj->query.page.limit;
 	l->page_snap = j->snap;
 	l->has_page = true;
+	if (t->opening != l)
+		return;
+	t->opening = NULL;
+	if (tui_overlay_list(t) == l)
+		tui_overlay_accept(t);
+	else if (!t->overlay_cnt && l == &t->lists[tui_focus(t)])
+		tui_open_row(t);
 }
 
 static void job_fini(struct tui_job *j)

@@ -115,13 +115,20 @@ void tui_overlays_draw(struct tui *t)
 		t->scroll_hint.w = 0;
 }
 
-static void accept(struct tui *t)
+struct tui_list *tui_overlay_list(struct tui *t)
+{
+	return t->overlay_cnt ? list_of(t, uppermost(t)) : NULL;
+}
+
+void tui_overlay_accept(struct tui *t)
 {
 	enum tui_overlay which = uppermost(t);
 	struct tui_list *l = list_of(t, which);
 	const struct tui_row *row = l ? tui_list_row(t, l) : NULL;
-	if (!row)
+	if (!row) {
+		t->opening = l && l->job ? l : NULL;
 		return;
+	}
 	uint64_t va = row->va;
 	enum tui_action action = (enum tui_action)row->action;
 	t->overlay_cnt = 0;
@@ -191,7 +198,7 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods)
 	else if (which == TUI_O_HELP)
 		help_key(t, a);
 	else if (a == TUI_FOLLOW)
-		accept(t);
+		tui_overlay_accept(t);
 	else if (a == TUI_QUIT)
 		tui_overlay_pop(t);
 	else
@@ -212,6 +219,6 @@ void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double)
 	} else if (ev->mouse == TERM_MOUSE_PRESS && !is_inside) {
 		tui_overlay_pop(t);
 	} else if (ev->mouse == TERM_MOUSE_PRESS && l && tui_list_click(t, l, ev->x, ev->y) && is_double) {
-		accept(t);
+		tui_overlay_accept(t);
 	}
 }

@@ -219,6 +219,9 @@ enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP };
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
 void tui_overlay_pop(struct tui *t);
 void tui_overlays_draw(struct tui *t);
+void tui_overlay_accept(struct tui *t);
+/* The list of the uppermost dialog, or null. */
+struct tui_list *tui_overlay_list(struct tui *t);
 void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods);
 void tui_overlay_paste(struct tui *t, const char *text, size_t len);
 void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
@@ -280,6 +283,7 @@ struct tui {
 	enum tui_overlay overlays[TUI_OVERLAY_MAX];
 	int overlay_cnt;
 	struct tui_list palette, xrefs, hits;
+	struct tui_list *opening;      /* Enter was pressed on a row that is still being loaded */
 	struct cells_rect overlay_rect;
 	int help_top;
 	char xrefs_title[128];
@@ -309,6 +313,8 @@ void tui_event(struct tui *t, const struct term_ev *ev);
 /* The session's event descriptor or job_fd told of something new. */
 void tui_news(struct tui *t);
 void tui_act(struct tui *t, enum tui_action a);
+/* Opens the current row of the list that has the focus; once it is there when it is still being loaded. */
+void tui_open_row(struct tui *t);
 /* Paints t->grid. */
 void tui_draw(struct tui *t);
 void tui_say(struct tui *t, bool is_bad, const char *fmt, ...) _printf_(3, 4);

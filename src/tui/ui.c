@@ -442,10 +442,13 @@ static void cancel(struct tui *t)
 		tui_say(t, false, "nothing is running (q leaves)");
 }
 
-static void open_row(struct tui *t)
+void tui_open_row(struct tui *t)
 {
-	const struct tui_row *row = tui_list_row(t, &t->lists[tui_focus(t)]);
-	if (row && row->has_va)
+	struct tui_list *l = &t->lists[tui_focus(t)];
+	const struct tui_row *row = tui_list_row(t, l);
+	if (!row && l->job)
+		t->opening = l;
+	else if (row && row->has_va)
 		tui_go(t, row->va);
 	else if (row)
 		tui_say(t, false, "this row has no address");
@@ -599,7 +602,7 @@ void tui_act(struct tui *t, enum tui_action a)
 	if (views[v]->list ? tui_list_act(t, &t->lists[v], a) : views[v]->act(t, a))
 		return;
 	if (a == TUI_FOLLOW && views[v]->list) {
-		open_row(t);
+		tui_open_row(t);
 		return;
 	}
 	if (!act_view(t, a) && !act_find(t, a))
@@ -611,6 +614,7 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 	/* A running search keeps its line until it ends. */
 	if (!t->search_job)
 		*t->message = '\0';
+	t->opening = NULL;
 	if (t->prompt.kind) {
 		tui_prompt_key(t, key, mods);
 		return;

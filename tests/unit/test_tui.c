@@ -296,6 +296,19 @@ static void test_slow_list_is_loaded_behind(void **state)
 	tui_draw(&tui);
 	assert_null(tui.lists[TUI_V_FUNCTIONS].job);
 	assert_in_range(tui.lists[TUI_V_FUNCTIONS].page.total, 290, 300);
+	/* Enter on a row that is still being loaded opens it when it is there. */
+	tui.focus_functions = true;
+	tui_list_set_filter(&tui.lists[TUI_V_FUNCTIONS], "sub_401200");
+	tui_draw(&tui);
+	assert_non_null(tui.lists[TUI_V_FUNCTIONS].job);
+	keys("Enter");
+	assert_int_equal(tui.main_view, TUI_V_LISTING);
+	assert_true(tui.focus_functions);
+	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_false(tui.focus_functions);
+	assert_int_equal(tui.listing.va, 0x401200);
 	close(tui.job_fd);
 	close_tui();
 }
