@@ -119,7 +119,7 @@ struct arch_effect {
 	int32_t sp_delta;   /* bytes added to the stack pointer, when known */
 	bool sp_is_known;   /* false: writes the stack pointer in a way not described by sp_delta */
 	bool is_signed;
-	bool has_mem;       /* CMP/TEST: the first operand is memory [base + index * scale + imm] */
+	bool has_mem;       /* CMP/TEST: the first operand is memory [base + index * scale + imm]; ADD: the second is */
 	uint8_t op;         /* enum arch_op */
 	uint8_t cond;       /* enum arch_cond of a CJUMP (or compare-and-branch: op is CMP with src1 and imm 0) */
 	uint8_t width;      /* bytes of the operation: 1, 2, 4, 8; writes of 4 zero-extend on 64-bit machines */

@@ -180,6 +180,8 @@ static void eff_alu(struct eff *e, enum arch_op op, int64_t implied)
 			return;
 		}
 		r->src2 = src;
+	} else if (op == ARCH_OP_ADD && is_mem(e, 1) && set_mem(e, 1)) {
+		r->has_mem = true;
 	} else {
 		return;
 	}
@@ -364,7 +366,7 @@ static bool explicit_sp(const struct eff *e, int32_t *ret_delta)
 	int64_t v = e->a->bits == 32 ? (int32_t)r->imm : r->imm;
 	if (v < INT32_MIN || v > INT32_MAX)
 		return false;
-	bool is_add = r->op == ARCH_OP_ADD && r->src2 == ARCH_REG_NONE;
+	bool is_add = r->op == ARCH_OP_ADD && r->src2 == ARCH_REG_NONE && !r->has_mem;
 	bool is_sub = r->op == ARCH_OP_SUB && r->src2 == ARCH_REG_NONE && v != INT32_MIN;
 	bool is_lea = r->op == ARCH_OP_LEA && r->base == e->a->sp_reg && r->index == ARCH_REG_NONE;
 	if (!is_add && !is_sub && !is_lea)
