@@ -45,6 +45,11 @@ static void find_pair(const struct code *c, struct code_chunk *k, uint32_t loc, 
 		break;
 	case ARCH_OP_LEA:
 	case ARCH_OP_ADD:
+		if (e->has_mem) {
+			if (has_base)
+				pair_ref(k, c, loc, va, IMAGE_XREF_READ);
+			break;
+		}
 		if (e->dst < 64 && (after->known >> e->dst & 1) && (e->op == ARCH_OP_LEA || e->src1 == e->dst ||
 								    e->src1 < 64))
 			pair_ref(k, c, loc, after->val[e->dst], IMAGE_XREF_OFFSET);

@@ -234,7 +234,7 @@ static uint16_t value_of(struct sx *s, const struct arch_effect *e)
 		v = address(s, e);
 		break;
 	case ARCH_OP_ADD:
-		v = sum(s, a, 1, second(s, e), 1, 0);
+		v = sum(s, a, 1, e->has_mem ? load(s, address(s, e), e->width, false) : second(s, e), 1, 0);
 		break;
 	case ARCH_OP_SUB:
 		v = sum(s, a, 1, second(s, e), -1, 0);

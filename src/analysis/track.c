@@ -61,7 +61,7 @@ static bool track_value(const struct code *c, const struct code_track *t, const 
 		return track_address(t, e, &a) && track_load(c, a, e->width, ret);
 	case ARCH_OP_ADD:
 	case ARCH_OP_SUB:
-		if (e->ext_width || !track_get(t, e->src1, &a) ||
+		if (e->ext_width || e->has_mem || !track_get(t, e->src1, &a) ||
 		    (e->src2 != ARCH_REG_NONE && !track_get(t, e->src2, &b)))
 			return false;
 		b *= e->src2 != ARCH_REG_NONE && e->scale > 1 ? e->scale : 1;
