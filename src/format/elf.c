@@ -3,9 +3,9 @@
  * The ELF header and the order in which the parts of the reader run.
  *
  * The header is read as Linux reads it: 64 bytes, zero-filled when the file is shorter, and without
- * looking at EI_CLASS, EI_DATA or e_version, which a program may therefore fill with anything and still
- * run. Where those bytes contradict e_machine and e_phentsize, the reading that Linux would run is
- * taken and the contradiction is a finding.
+ * looking at EI_CLASS, EI_DATA or e_version, which a program may therefore fill with anything and
+ * still run. Where those bytes contradict e_machine and e_phentsize, the reading that Linux would
+ * run is taken and the contradiction is a finding.
  */
 #include "format/elf_int.h"
 
@@ -29,13 +29,15 @@ static void choose_byte_order(struct elf *e, const uint8_t *raw)
 	if (le == EM_386 || le == EM_X86_64)
 		e->is_be = false;
 	else if (!elf_machine_is_known(says_be ? be : le))
-		e->is_be = elf_machine_is_known(be) ? true : elf_machine_is_known(le) ? false : says_be;
+		e->is_be = elf_machine_is_known(be)   ? true
+			   : elf_machine_is_known(le) ? false
+						      : says_be;
 	else if (!says_be && !says_le)
 		e->is_be = false;
 	if (e->is_be ? !says_be : !says_le)
 		finding_add(&e->b->findings, FINDING_WARNING, EI_DATA, "ELF header",
-			    "EI_DATA is %u, but the machine number only makes sense %s-endian", raw[EI_DATA],
-			    e->is_be ? "big" : "little");
+			    "EI_DATA is %u, but the machine number only makes sense %s-endian",
+			    raw[EI_DATA], e->is_be ? "big" : "little");
 }
 
 static void choose_class(struct elf *e, const uint8_t *raw)
@@ -44,13 +46,15 @@ static void choose_class(struct elf *e, const uint8_t *raw)
 	uint16_t machine = load_u16(raw + 18, e->is_be);
 	e->is_64 = says == ELFCLASS64;
 	if (says != ELFCLASS32 && says != ELFCLASS64)
-		e->is_64 = fits_class(raw, true, e->is_be) ||
-			   (!fits_class(raw, false, e->is_be) && machine != EM_386 && machine != EM_ARM);
+		e->is_64 =
+			fits_class(raw, true, e->is_be) || (!fits_class(raw, false, e->is_be) &&
+							    machine != EM_386 && machine != EM_ARM);
 	else if (!fits_class(raw, e->is_64, e->is_be) && fits_class(raw, !e->is_64, e->is_be))
 		e->is_64 = !e->is_64;
 	if (says != (e->is_64 ? ELFCLASS64 : ELFCLASS32))
 		finding_add(&e->b->findings, FINDING_WARNING, EI_CLASS, "ELF header",
-			    "EI_CLASS is %u, but the header has the %d-bit form", says, e->is_64 ? 64 : 32);
+			    "EI_CLASS is %u, but the header has the %d-bit form", says,
+			    e->is_64 ? 64 : 32);
 }
 
 /* Counts that do not fit 16 bits stand in the first section header (gABI, "Extended numbering"). */
@@ -72,23 +76,25 @@ static void read_extended_counts(struct elf *e)
 }
 
 /* Cuts a header table to the entries the file can hold. */
-static uint32_t cut_count(struct elf *e, const char *what, uint64_t off, uint32_t count, uint32_t stride)
+static uint32_t cut_count(struct elf *e, const char *what, uint64_t off, uint32_t count,
+			  uint32_t stride)
 {
 	uint64_t room = off < e->len ? (e->len - off) / stride : 0;
 	if (count <= room)
 		return count;
 	finding_add(&e->b->findings, FINDING_ERROR, off, what,
-		    "%u entries of %u bytes at 0x%llx, but the file holds %llu of them", count, stride,
-		    (unsigned long long)off, (unsigned long long)room);
+		    "%u entries of %u bytes at 0x%llx, but the file holds %llu of them", count,
+		    stride, (unsigned long long)off, (unsigned long long)room);
 	return (uint32_t)room;
 }
 
-static uint32_t choose_stride(struct elf *e, const char *what, uint32_t says, uint32_t want, uint32_t count)
+static uint32_t choose_stride(struct elf *e, const char *what, uint32_t says, uint32_t want,
+			      uint32_t count)
 {
 	if (says == want || count == 0)
 		return want;
-	finding_add(&e->b->findings, FINDING_WARNING, UINT64_MAX, what, "entries of %u bytes, expected %u",
-		    says, want);
+	finding_add(&e->b->findings, FINDING_WARNING, UINT64_MAX, what,
+		    "entries of %u bytes, expected %u", says, want);
 	return says > want ? says : want;
 }
 
@@ -120,7 +126,8 @@ static struct err *read_header(struct elf *e)
 			    "the file ends inside it; the rest is taken as zeros");
 
 	uint32_t sh_want = e->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-	e->sh_stride = choose_stride(e, "section headers", sh_len, sh_want, e->shoff ? e->shnum : 0);
+	e->sh_stride =
+		choose_stride(e, "section headers", sh_len, sh_want, e->shoff ? e->shnum : 0);
 	e->ph_stride = choose_stride(e, "program headers", ph_len,
 				     e->is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr), e->phnum);
 	read_extended_counts(e);
@@ -129,7 +136,8 @@ static struct err *read_header(struct elf *e)
 	e->phnum = cut_count(e, "program headers", e->phoff, e->phnum, e->ph_stride);
 	e->shnum = cut_count(e, "section headers", e->shoff, e->shnum, e->sh_stride);
 	if (e->type != ET_REL && e->type != ET_EXEC && e->type != ET_DYN && e->type != ET_CORE)
-		finding_add(&e->b->findings, FINDING_WARNING, 16, "ELF header", "unknown file type %u", e->type);
+		finding_add(&e->b->findings, FINDING_WARNING, 16, "ELF header",
+			    "unknown file type %u", e->type);
 	return NULL;
 }
 
@@ -221,7 +229,8 @@ static void fill_type(struct elf *e)
 			  (e->dyn.has_debug && !b->soname.s) || !e->dyn.is_there;
 	switch (e->type) {
 	case ET_REL:
-		b->type = has_section_named(b, ".gnu.linkonce.this_module") || has_section_named(b, ".modinfo")
+		b->type = has_section_named(b, ".gnu.linkonce.this_module") ||
+					  has_section_named(b, ".modinfo")
 				  ? FMT_TYPE_MODULE
 				  : FMT_TYPE_OBJECT;
 		break;
@@ -237,8 +246,9 @@ static void fill_type(struct elf *e)
 	}
 }
 
-/* An i386 program without PT_GNU_STACK has everything readable executable (arch/x86/include/asm/elf.h, "exec-all").
- * Old data segments would all become code; so only the one it begins in does. */
+/* An i386 program without PT_GNU_STACK has everything readable executable
+ * (arch/x86/include/asm/elf.h, "exec-all"). Old data segments would all become code; so only the
+ * one it begins in does. */
 static bool make_entry_executable(struct elf *e, struct fmt_segment *s)
 {
 	for (uint32_t i = 0; i < e->phnum; i++) {
@@ -266,8 +276,9 @@ static void fill_entry(struct elf *e)
 	}
 	struct fmt_segment *s = &b->segments.data[found - b->segments.data];
 	if (!(s->perm & FMT_X) && make_entry_executable(e, s))
-		finding_add_va(&b->findings, FINDING_NOTE, e->entry, "entry point",
-			       "its segment is not marked executable, but runs as if it were on Linux");
+		finding_add_va(
+			&b->findings, FINDING_NOTE, e->entry, "entry point",
+			"its segment is not marked executable, but runs as if it were on Linux");
 	b->has_entry = true;
 	b->entry_va = e->entry;
 }
@@ -275,11 +286,11 @@ static void fill_entry(struct elf *e)
 static struct err *load_tables(struct elf *e)
 {
 	typedef struct err *load_fn(struct elf * e);
-	static load_fn *const object[] = {elf_load_sections, elf_lay_out_object, elf_load_symbols, elf_load_imports,
-					  elf_load_relocs, elf_load_notes};
+	static load_fn *const object[] = {elf_load_sections, elf_lay_out_object, elf_load_symbols,
+					  elf_load_imports,  elf_load_relocs,	 elf_load_notes};
 	static load_fn *const program[] = {elf_load_sections, elf_load_segments, elf_load_dynamic,
-					   elf_load_versions, elf_load_symbols, elf_load_imports, elf_load_relocs,
-					   elf_load_notes, elf_load_tables};
+					   elf_load_versions, elf_load_symbols,	 elf_load_imports,
+					   elf_load_relocs,   elf_load_notes,	 elf_load_tables};
 	bool is_object = e->type == ET_REL;
 	load_fn *const *step = is_object ? object : program;
 	size_t step_cnt = is_object ? ARRAY_LEN(object) : ARRAY_LEN(program);
@@ -289,7 +300,9 @@ static struct err *load_tables(struct elf *e)
 			return err;
 		bool is_mapped = i >= 1;
 		if (is_mapped && e->b->segments.cnt == 0 && e->b->sections.cnt == 0)
-			return err_new(ERR_BAD_INPUT, "an ELF file with neither usable program headers nor sections");
+			return err_new(
+				ERR_BAD_INPUT,
+				"an ELF file with neither usable program headers nor sections");
 	}
 	return NULL;
 }

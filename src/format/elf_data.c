@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of a section as they should be read: unpacked (gABI, "Section compression", and GNU's older
- * .zdebug form) and, for objects, with the relocations of sections that are not mapped applied, which for
- * debug information means offsets into other debug sections and addresses of code.
+ * The bytes of a section as they should be read: unpacked (gABI, "Section compression", and GNU's
+ * older .zdebug form) and, for objects, with the relocations of sections that are not mapped
+ * applied, which for debug information means offsets into other debug sections and addresses of
+ * code.
  */
 #include "format/elf_int.h"
 #include "format/fmt_int.h"
@@ -20,12 +21,19 @@ static bool is_sane_size(const struct fmt_bin *b, uint64_t in_len, uint64_t out_
 	       out_len <= ((uint64_t)48 << 20) + 8 * b->bytes_len;
 }
 
-static struct err *unpack(const struct fmt_bin *b, struct cur *c, enum fmt_packing packing, uint64_t out_len,
-			  struct arena *arena, const uint8_t **ret, size_t *ret_len)
+/* An unpacked section. */
+struct unpacked {
+	const uint8_t *data;
+	size_t len;
+};
+
+static struct err *unpack(const struct fmt_bin *b, struct cur *c, enum fmt_packing packing,
+			  uint64_t out_len, struct arena *arena, struct unpacked *ret)
 {
 	size_t in_len = cur_left(c);
 	if (!is_sane_size(b, in_len, out_len))
-		return err_new(ERR_BUDGET, "%llu bytes out of %zu packed ones are more than scry unpacks",
+		return err_new(ERR_BUDGET,
+			       "%llu bytes out of %zu packed ones are more than scry unpacks",
 			       (unsigned long long)out_len, in_len);
 	uint8_t *out = arena_alloc(arena, out_len ? (size_t)out_len : 1);
 	if (!out)
@@ -33,13 +41,12 @@ static struct err *unpack(const struct fmt_bin *b, struct cur *c, enum fmt_packi
 	struct err *err = fmt_unpack(packing, cur_bytes(c, in_len), in_len, out, (size_t)out_len);
 	if (err)
 		return err;
-	*ret = out;
-	*ret_len = (size_t)out_len;
+	*ret = (struct unpacked){out, (size_t)out_len};
 	return NULL;
 }
 
-static struct err *unpack_section(const struct fmt_bin *b, const struct fmt_section *s, struct arena *arena,
-				  const uint8_t **ret, size_t *ret_len)
+static struct err *unpack_section(const struct fmt_bin *b, const struct fmt_section *s,
+				  struct arena *arena, struct unpacked *ret)
 {
 	struct cur c = cur_make(b->bytes + s->file_off, (size_t)s->file_len, b->is_be);
 	if (s->raw_flags & SHF_COMPRESSED) {
@@ -49,18 +56,19 @@ static struct err *unpack_section(const struct fmt_bin *b, const struct fmt_sect
 		uint64_t len = cur_word(&c, b->bits / 8u);
 		cur_word(&c, b->bits / 8u);
 		if (c.failed)
-			return err_new(ERR_BAD_INPUT, "the header of a compressed section is cut");
+			return err_new(ERR_BAD_INPUT,
+				       "the header of a compressed section is cut");
 		if (type != ELFCOMPRESS_ZLIB && type != ELFCOMPRESS_ZSTD)
 			return err_new(ERR_UNSUPPORTED, "compression type %u is not known", type);
-		return unpack(b, &c, type == ELFCOMPRESS_ZLIB ? FMT_PACK_ZLIB : FMT_PACK_ZSTD, len, arena, ret,
-			      ret_len);
+		bool is_zlib = type == ELFCOMPRESS_ZLIB;
+		return unpack(b, &c, is_zlib ? FMT_PACK_ZLIB : FMT_PACK_ZSTD, len, arena, ret);
 	}
 	const uint8_t *magic = cur_bytes(&c, 4);
 	c.is_be = true;
 	uint64_t len = cur_u64(&c);
 	if (c.failed || memcmp(magic, "ZLIB", 4) != 0)
 		return err_new(ERR_BAD_INPUT, "a .zdebug section does not begin with ZLIB");
-	return unpack(b, &c, FMT_PACK_ZLIB, len, arena, ret, ret_len);
+	return unpack(b, &c, FMT_PACK_ZLIB, len, arena, ret);
 }
 
 /* What is needed of an object while its relocations are applied to a copy. */
@@ -69,11 +77,12 @@ struct patcher {
 	const struct elf_rel_rules *rules;
 	uint8_t *out;
 	size_t out_len;
-	uint64_t base_va; /* of the section, 0 when it is not mapped */
+	uint64_t base_va;  /* of the section, 0 when it is not mapped */
 	struct cur symtab; /* raw entries */
 };
 
-/* S. Symbols of sections that are not mapped have no address; their value is an offset, and meant. */
+/* S. Symbols of sections that are not mapped have no address; their value is an offset, and meant.
+ */
 static uint64_t symbol_value(struct patcher *p, uint32_t sym)
 {
 	if (sym == 0 || sym > p->b->symbols.cnt)
@@ -82,7 +91,8 @@ static uint64_t symbol_value(struct patcher *p, uint32_t sym)
 	if (s->is_undefined || s->va)
 		return s->va;
 	bool is_64 = p->b->bits == 64;
-	cur_seek(&p->symtab, (uint64_t)sym * (is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)) + (is_64 ? 8 : 4));
+	cur_seek(&p->symtab,
+		 (uint64_t)sym * (is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)) + (is_64 ? 8 : 4));
 	return cur_word(&p->symtab, is_64 ? 8 : 4);
 }
 
@@ -100,14 +110,16 @@ static void store_field(uint8_t *p, unsigned width, bool is_be, uint64_t v)
 		p[is_be ? width - 1 - i : i] = (uint8_t)(v >> (8 * i));
 }
 
-static void apply(struct patcher *p, uint64_t off, uint32_t type, uint32_t sym, const uint64_t *addend)
+static void apply(struct patcher *p, uint64_t off, uint32_t type, uint32_t sym,
+		  const uint64_t *addend)
 {
 	const struct elf_rel_rule *rule = elf_rel_find_rule(p->rules, type);
 	unsigned width = rule && rule->width ? rule->width : p->b->bits / 8u;
 	if (!rule || rule->is_slot || off > p->out_len || width > p->out_len - off)
 		return;
 	uint8_t *at = p->out + off;
-	uint64_t value = symbol_value(p, sym) + (addend ? *addend : load_field(at, width, p->b->is_be));
+	uint64_t value =
+		symbol_value(p, sym) + (addend ? *addend : load_field(at, width, p->b->is_be));
 	switch (rule->op) {
 	case ELF_REL_ABS:
 	case ELF_REL_TLS:
@@ -145,23 +157,26 @@ static uint32_t find_symtab(const struct fmt_bin *b)
 	return 0;
 }
 
-static struct err *relocate_copy(const struct fmt_bin *b, const struct fmt_section *s, struct arena *arena,
-				 const uint8_t **data, size_t len)
+static struct err *relocate_copy(const struct fmt_bin *b, const struct fmt_section *s,
+				 struct arena *arena, const uint8_t **data, size_t len)
 {
 	uint32_t idx = (uint32_t)(s - b->sections.data) + 1;
 	uint32_t symtab = find_symtab(b);
 	uint64_t left = 2 * b->bytes_len; /* hostile sections may all name the same relocations */
-	struct patcher p = {.b = b, .rules = elf_rel_rules_of(b->raw_machine), .out_len = len,
+	struct patcher p = {.b = b,
+			    .rules = elf_rel_rules_of(b->raw_machine),
+			    .out_len = len,
 			    .base_va = s->is_alloc ? s->va : 0};
 	for (size_t i = 0; i < b->sections.cnt && symtab && len; i++) {
 		const struct fmt_section *rels = &b->sections.data[i];
-		if ((rels->raw_type != SHT_RELA && rels->raw_type != SHT_REL) || rels->raw_info != idx ||
-		    rels->raw_link != symtab || rels->file_len > left)
+		if ((rels->raw_type != SHT_RELA && rels->raw_type != SHT_REL) ||
+		    rels->raw_info != idx || rels->raw_link != symtab || rels->file_len > left)
 			continue;
 		left -= rels->file_len;
 		if (!p.out) {
 			const struct fmt_section *syms = &b->sections.data[symtab - 1];
-			p.symtab = cur_make(b->bytes + syms->file_off, (size_t)syms->file_len, b->is_be);
+			p.symtab = cur_make(b->bytes + syms->file_off, (size_t)syms->file_len,
+					    b->is_be);
 			p.out = arena_alloc(arena, len);
 			if (!p.out)
 				return &err_nomem;
@@ -176,15 +191,14 @@ static struct err *relocate_copy(const struct fmt_bin *b, const struct fmt_secti
 struct err *fmt_section_data(const struct fmt_bin *b, const struct fmt_section *s, bool relocate,
 			     struct arena *arena, const uint8_t **ret, size_t *ret_len)
 {
-	const uint8_t *data = b->bytes + s->file_off;
-	size_t len = (size_t)s->file_len;
-	struct err *err = s->is_compressed ? unpack_section(b, s, arena, &data, &len) : NULL;
+	struct unpacked u = {b->bytes + s->file_off, (size_t)s->file_len};
+	struct err *err = s->is_compressed ? unpack_section(b, s, arena, &u) : NULL;
 	if (!err && relocate && (b->type == FMT_TYPE_OBJECT || b->type == FMT_TYPE_MODULE))
-		err = relocate_copy(b, s, arena, &data, len);
+		err = relocate_copy(b, s, arena, &u.data, u.len);
 	if (err)
 		return err_prefix(err, "section %.*s", (int)(s->name.len < 64 ? s->name.len : 64),
 				  s->name.s ? s->name.s : "");
-	*ret = data;
-	*ret_len = len;
+	*ret = u.data;
+	*ret_len = u.len;
 	return NULL;
 }

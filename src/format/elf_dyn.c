@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dynamic table, found as the run-time linker finds it (PT_DYNAMIC, by address), with the
- * section as a fallback; what it says of needed libraries; and the places it names where code begins.
+ * section as a fallback; what it says of needed libraries; and the places it names where code
+ * begins.
  */
 #include "format/elf_int.h"
 
@@ -22,7 +23,8 @@ static bool find_by_segment(struct elf *e, const struct elf_ph *ph)
 			       "is not in this file, which may be the debug file of another");
 		return false;
 	}
-	finding_add_va(f, FINDING_WARNING, ph->va, "dynamic table", "its address is not mapped from the file");
+	finding_add_va(f, FINDING_WARNING, ph->va, "dynamic table",
+		       "its address is not mapped from the file");
 	if (ph->off >= e->len)
 		return false;
 	e->dyn.off = ph->off;
@@ -30,8 +32,8 @@ static bool find_by_segment(struct elf *e, const struct elf_ph *ph)
 	return true;
 }
 
-/* Where the table lies in the file and how far it may reach. Of several PT_DYNAMIC the last counts, as for
- * the run-time linker. */
+/* Where the table lies in the file and how far it may reach. Of several PT_DYNAMIC the last counts,
+ * as for the run-time linker. */
 static bool find_table(struct elf *e)
 {
 	struct elf_ph last = {0};
@@ -127,16 +129,16 @@ static void find_strings(struct elf *e)
 	if (e->dyn.strtab == 0)
 		return;
 	if (!elf_at(e, e->dyn.strtab, &t->off, &room)) {
-		finding_add_va(&e->b->findings, FINDING_ERROR, e->dyn.strtab, "dynamic string table",
-			       "its address is not mapped from the file");
+		finding_add_va(&e->b->findings, FINDING_ERROR, e->dyn.strtab,
+			       "dynamic string table", "its address is not mapped from the file");
 		return;
 	}
 	/* The run-time linker does not look at DT_STRSZ: too small a value hides no name. */
 	t->len = room;
 	if (e->dyn.strsz > room)
-		finding_add_va(&e->b->findings, FINDING_WARNING, e->dyn.strtab, "dynamic string table",
-			       "%llu bytes, but the segment has %llu", (unsigned long long)e->dyn.strsz,
-			       (unsigned long long)room);
+		finding_add_va(&e->b->findings, FINDING_WARNING, e->dyn.strtab,
+			       "dynamic string table", "%llu bytes, but the segment has %llu",
+			       (unsigned long long)e->dyn.strsz, (unsigned long long)room);
 }
 
 static struct err *read_needed(struct elf *e)
@@ -181,12 +183,13 @@ static struct err *add_start(struct elf *e, const char *what, uint64_t va)
 {
 	const struct fmt_segment *s = fmt_segment_at(e->b, va);
 	const struct fmt_import *first = e->b->imports.data;
-	bool is_import = e->b->imports.cnt && first->va && s && va >= first->va && first->va >= s->va;
+	bool is_import =
+		e->b->imports.cnt && first->va && s && va >= first->va && first->va >= s->va;
 	if (is_import)
 		return NULL;
 	if (!s || !(s->perm & FMT_X)) {
-		finding_add_va(&e->b->findings, FINDING_WARNING, va, what, "0x%llx is not in executable memory",
-			       (unsigned long long)va);
+		finding_add_va(&e->b->findings, FINDING_WARNING, va, what,
+			       "0x%llx is not in executable memory", (unsigned long long)va);
 		return NULL;
 	}
 	return VEC_PUSH(&e->b->code_starts, va) ? NULL : &err_nomem;
@@ -201,8 +204,9 @@ static struct err *add_array(struct elf *e, const char *what, uint64_t va, uint6
 	const struct fmt_segment *s = fmt_segment_at(e->b, va);
 	uint64_t room = s ? s->file_len > va - s->va ? s->file_len - (va - s->va) : 0 : 0;
 	if (len > room) {
-		finding_add_va(&e->b->findings, FINDING_WARNING, va, what, "%llu bytes, but %llu are in the file",
-			       (unsigned long long)len, (unsigned long long)room);
+		finding_add_va(&e->b->findings, FINDING_WARNING, va, what,
+			       "%llu bytes, but %llu are in the file", (unsigned long long)len,
+			       (unsigned long long)room);
 		len = room;
 	}
 	if (!elf_take(e, len / word * 2 * sizeof(uint64_t)))
@@ -221,14 +225,17 @@ static struct err *add_array(struct elf *e, const char *what, uint64_t va, uint6
 	return NULL;
 }
 
-/* An object has no dynamic table; its arrays are sections, and calls into it are found elsewhere. */
+/* An object has no dynamic table; its arrays are sections, and calls into it are found elsewhere.
+ */
 static struct err *add_section_arrays(struct elf *e)
 {
 	for (size_t i = 0; i < e->b->sections.cnt; i++) {
 		const struct fmt_section *s = &e->b->sections.data[i];
 		bool is_array = s->raw_type == SHT_INIT_ARRAY || s->raw_type == SHT_FINI_ARRAY ||
 				s->raw_type == SHT_PREINIT_ARRAY;
-		struct err *err = is_array && s->is_alloc ? add_array(e, "init array", s->va, s->mem_len) : NULL;
+		struct err *err = is_array && s->is_alloc
+					  ? add_array(e, "init array", s->va, s->mem_len)
+					  : NULL;
 		if (err)
 			return err;
 	}

@@ -6,16 +6,16 @@
 #include "format/fmt.h"
 
 /*
- * The ELF reader's own state while it reads (gABI 4.1, "Linux binfmt_elf"); it is gone when fmt_open()
- * returns. The parts, in the order they run: elf.c (header, driver), elf_sec.c (section headers),
- * elf_seg.c (what is mapped), elf_dyn.c (dynamic table), elf_ver.c (versions), elf_sym.c (symbols, imports),
- * elf_rel.c (relocations) with one table per machine in elf_rel_x86.c, elf_rel_a64.c and elf_rel_other.c,
- * elf_note.c (notes, core threads). Each part reports what is broken as a finding and returns an error
- * only when memory runs out.
+ * The ELF reader's own state while it reads (gABI 4.1, "Linux binfmt_elf"); it is gone when
+ * fmt_open() returns. The parts, in the order they run: elf.c (header, driver), elf_sec.c (section
+ * headers), elf_seg.c (what is mapped), elf_dyn.c (dynamic table), elf_ver.c (versions), elf_sym.c
+ * (symbols, imports), elf_rel.c (relocations) with one table per machine in elf_rel_x86.c,
+ * elf_rel_a64.c and elf_rel_other.c, elf_note.c (notes, core threads). Each part reports what is
+ * broken as a finding and returns an error only when memory runs out.
  *
- * Two budgets hold for every file. `mem_left`: what may still be allocated (16 MB + 4x the file), asked
- * for with elf_take() before an allocation whose size the input decides. `name_left`: the sum of the
- * lengths of all names, since a hostile table may give one long string to a million symbols.
+ * Two budgets hold for every file. `mem_left`: what may still be allocated (16 MB + 4x the file),
+ * asked for with elf_take() before an allocation whose size the input decides. `name_left`: the sum
+ * of the lengths of all names, since a hostile table may give one long string to a million symbols.
  */
 #define ELF_NO_INDEX UINT32_MAX
 #define ELF_PAGE_LEN 4096u
@@ -38,8 +38,10 @@ struct elf_dyn {
 	uint64_t off, len; /* the table in the file, up to DT_NULL */
 	uint64_t hash, gnu_hash, strtab, strsz, symtab;
 	uint64_t rela, relasz, relaent, rel, relsz, relent, relr, relrsz, jmprel, pltrelsz, pltrel;
-	uint64_t init, fini, init_array, init_arraysz, fini_array, fini_arraysz, preinit_array, preinit_arraysz;
-	uint64_t versym, verneed, verneednum, verdef, verdefnum, pltgot, soname, flags, flags_1, has_debug;
+	uint64_t init, fini, init_array, init_arraysz, fini_array, fini_arraysz, preinit_array,
+		preinit_arraysz;
+	uint64_t versym, verneed, verneednum, verdef, verdefnum, pltgot, soname, flags, flags_1,
+		has_debug;
 	uint64_t android_rel, android_rela;
 };
 
@@ -52,9 +54,9 @@ struct elf_strtab {
  * symbols[first + i - 1]. */
 struct elf_symtab {
 	uint64_t off;
-	uint32_t cnt;      /* entries with the null one; 0 when there is no table */
+	uint32_t cnt; /* entries with the null one; 0 when there is no table */
 	uint32_t first;
-	uint32_t sec_idx;  /* its section, ELF_NO_INDEX when known from elsewhere */
+	uint32_t sec_idx; /* its section, ELF_NO_INDEX when known from elsewhere */
 	struct elf_strtab str;
 	uint64_t shndx_off; /* SHT_SYMTAB_SHNDX words */
 	uint32_t shndx_cnt;
@@ -84,14 +86,14 @@ struct elf {
 	struct elf_symtab dynsym, symtab;
 	struct elf_version *versions; /* by version index, version_cnt of them; malloc */
 	uint32_t version_cnt;
-	uint32_t *import_of;          /* per symbol: its import or ELF_NO_INDEX; malloc */
+	uint32_t *import_of; /* per symbol: its import or ELF_NO_INDEX; malloc */
 	uint64_t tls_va, tls_file_len;
-	uint64_t common_va;           /* objects: the made-up segments; 0 when none */
+	uint64_t common_va; /* objects: the made-up segments; 0 when none */
 	uint64_t got_va;
-	uint32_t *got_slot;           /* objects: per symbol its slot number or ELF_NO_INDEX; malloc */
+	uint32_t *got_slot; /* objects: per symbol its slot number or ELF_NO_INDEX; malloc */
 	uint32_t got_cnt;
-	uint64_t obj_next_va;         /* objects: first free address */
-	uint64_t seen_types[1024];    /* relocation types already reported */
+	uint64_t obj_next_va;	   /* objects: first free address */
+	uint64_t seen_types[1024]; /* relocation types already reported */
 };
 
 /* elf.c */
@@ -104,7 +106,10 @@ struct fmt_str elf_str(struct elf *e, const struct elf_strtab *t, uint64_t off);
 struct cur elf_cur(const struct elf *e, uint64_t off, uint64_t len);
 /* The file bytes behind `va`: offset and how many follow in its segment; false when none. */
 bool elf_at(const struct elf *e, uint64_t va, uint64_t *ret_off, uint64_t *ret_len);
-static inline unsigned elf_word_len(const struct elf *e) { return e->is_64 ? 8 : 4; }
+static inline unsigned elf_word_len(const struct elf *e)
+{
+	return e->is_64 ? 8 : 4;
+}
 
 /* elf_sec.c */
 bool elf_read_sh(const struct elf *e, uint32_t idx, struct elf_sh *ret);
@@ -117,7 +122,8 @@ _must_use_ struct err *elf_lay_out_object(struct elf *e);
 /* elf_seg.c */
 bool elf_read_ph(const struct elf *e, uint32_t idx, struct elf_ph *ret);
 _must_use_ struct err *elf_load_segments(struct elf *e);
-/* Appends a made-up segment behind all others and gives its address in `ret_va`; 0 when there is no room. */
+/* Appends a made-up segment behind all others and gives its address in `ret_va`; 0 when there is no
+ * room. */
 _must_use_ struct err *elf_add_made_up(struct elf *e, const char *name, uint64_t len, uint8_t perm,
 				       uint64_t *ret_va);
 
@@ -141,40 +147,41 @@ bool elf_is_got_name(struct fmt_str name);
 _must_use_ struct err *elf_load_relocs(struct elf *e);
 /* Highest symbol number below `limit` that the dynamic relocations name. */
 uint32_t elf_max_reloc_symbol(struct elf *e, uint64_t limit);
-/* Objects: which symbols need a slot of a global offset table, and where that made-up table lies. */
+/* Objects: which symbols need a slot of a global offset table, and where that made-up table lies.
+ */
 _must_use_ struct err *elf_plan_got(struct elf *e);
 
 /* How a relocation computes its field; S, A, P and GOT as the psABIs call them. */
 enum elf_rel_op {
 	ELF_REL_NONE,
-	ELF_REL_ABS,       /* S + A */
-	ELF_REL_PC,        /* S + A - P */
-	ELF_REL_GOT_OFF,   /* S + A - GOT */
-	ELF_REL_GOT_PC,    /* GOT + A - P */
-	ELF_REL_SIZE,      /* size of the symbol + A */
-	ELF_REL_RELATIVE,  /* base + A */
-	ELF_REL_GLOB,      /* S, word of the GOT */
-	ELF_REL_JUMP,      /* S, word of the PLT's GOT */
+	ELF_REL_ABS,	  /* S + A */
+	ELF_REL_PC,	  /* S + A - P */
+	ELF_REL_GOT_OFF,  /* S + A - GOT */
+	ELF_REL_GOT_PC,	  /* GOT + A - P */
+	ELF_REL_SIZE,	  /* size of the symbol + A */
+	ELF_REL_RELATIVE, /* base + A */
+	ELF_REL_GLOB,	  /* S, word of the GOT */
+	ELF_REL_JUMP,	  /* S, word of the PLT's GOT */
 	ELF_REL_COPY,
 	ELF_REL_IRELATIVE,
 	ELF_REL_TLS,
-	ELF_REL_A64_ADR,   /* from here on: fields of AArch64 instruction words (AAELF64 5.7) */
+	ELF_REL_A64_ADR, /* from here on: fields of AArch64 instruction words (AAELF64 5.7) */
 	ELF_REL_A64_PAGE,
-	ELF_REL_A64_LO12,  /* scaled by 2^arg */
+	ELF_REL_A64_LO12,     /* scaled by 2^arg */
 	ELF_REL_A64_GOT_LO15, /* from GOT, or with arg from its page */
 	ELF_REL_A64_B26,
 	ELF_REL_A64_B19,
 	ELF_REL_A64_B14,
-	ELF_REL_A64_MOVW,  /* bits 16 * arg and up */
+	ELF_REL_A64_MOVW, /* bits 16 * arg and up */
 	ELF_REL_A64_MOVW_SIGNED,
 };
 
 struct elf_rel_rule {
-	uint16_t type;  /* R_* */
-	uint8_t op;     /* enum elf_rel_op */
-	uint8_t width;  /* bytes; 0: a word of the file's class */
+	uint16_t type; /* R_* */
+	uint8_t op;    /* enum elf_rel_op */
+	uint8_t width; /* bytes; 0: a word of the file's class */
 	uint8_t arg;
-	bool is_slot;   /* S is the address of the symbol's GOT slot */
+	bool is_slot; /* S is the address of the symbol's GOT slot */
 };
 
 struct elf_rel_rules {

@@ -73,11 +73,13 @@ static const struct name machines[] = {
 };
 
 static const struct name osabis[] = {
-	{ELFOSABI_SYSV, "sysv"},       {ELFOSABI_HPUX, "hpux"},       {ELFOSABI_NETBSD, "netbsd"},
-	{ELFOSABI_GNU, "linux"},       {ELFOSABI_SOLARIS, "solaris"}, {ELFOSABI_AIX, "aix"},
-	{ELFOSABI_IRIX, "irix"},       {ELFOSABI_FREEBSD, "freebsd"}, {ELFOSABI_TRU64, "tru64"},
-	{ELFOSABI_MODESTO, "modesto"}, {ELFOSABI_OPENBSD, "openbsd"}, {ELFOSABI_ARM_AEABI, "arm-eabi"},
-	{ELFOSABI_ARM, "arm"},         {ELFOSABI_STANDALONE, "standalone"},
+	{ELFOSABI_SYSV, "sysv"},       {ELFOSABI_HPUX, "hpux"},
+	{ELFOSABI_NETBSD, "netbsd"},   {ELFOSABI_GNU, "linux"},
+	{ELFOSABI_SOLARIS, "solaris"}, {ELFOSABI_AIX, "aix"},
+	{ELFOSABI_IRIX, "irix"},       {ELFOSABI_FREEBSD, "freebsd"},
+	{ELFOSABI_TRU64, "tru64"},     {ELFOSABI_MODESTO, "modesto"},
+	{ELFOSABI_OPENBSD, "openbsd"}, {ELFOSABI_ARM_AEABI, "arm-eabi"},
+	{ELFOSABI_ARM, "arm"},	       {ELFOSABI_STANDALONE, "standalone"},
 };
 
 static const char *find_name(const struct name *names, size_t cnt, uint16_t value)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The small facts: notes (build-id, system, threads of a core), the interpreter, .gnu_debuglink, and where
- * unwind tables, relocated read-only data and the offset table lie.
+ * The small facts: notes (build-id, system, threads of a core), the interpreter, .gnu_debuglink,
+ * and where unwind tables, relocated read-only data and the offset table lie.
  */
 #include "format/elf_int.h"
 
 #include <elf.h>
 
-/* Where a thread's id and program counter stand in the NT_PRSTATUS note of Linux (struct elf_prstatus). */
+/* Where a thread's id and program counter stand in the NT_PRSTATUS note of Linux (struct
+ * elf_prstatus). */
 struct prstatus_layout {
 	uint16_t machine;
 	bool is_64;
@@ -61,7 +62,8 @@ static void note_system(struct elf *e, struct cur desc)
 		e->b->os_name = systems[os];
 }
 
-static struct err *take_note(struct elf *e, const uint8_t *name, uint32_t name_len, uint32_t type, struct cur desc)
+static struct err *take_note(struct elf *e, const uint8_t *name, uint32_t name_len, uint32_t type,
+			     struct cur desc)
 {
 	struct fmt_bin *b = e->b;
 	if (e->type == ET_CORE) {
@@ -113,10 +115,12 @@ static struct err *read_notes(struct elf *e, uint64_t off, uint64_t len, uint64_
 		size_t desc_off = c.pos;
 		const uint8_t *desc = cur_bytes(&c, desc_len);
 		if (c.failed) {
-			finding_add(f, FINDING_WARNING, off + start - 12, "note", "reaches past the end of its table");
+			finding_add(f, FINDING_WARNING, off + start - 12, "note",
+				    "reaches past the end of its table");
 			return NULL;
 		}
-		struct err *err = take_note(e, name, name_len, type, cur_make(desc, desc_len, e->is_be));
+		struct err *err =
+			take_note(e, name, name_len, type, cur_make(desc, desc_len, e->is_be));
 		if (err)
 			return err;
 		uint64_t next = align_up(desc_off + (uint64_t)desc_len, align);
@@ -131,7 +135,8 @@ static void read_interp(struct elf *e, const struct elf_ph *ph)
 	size_t len;
 	const char *s = cur_str(&c, &len);
 	if (!s || len == 0 || len > 4096)
-		finding_add(&e->b->findings, FINDING_WARNING, ph->off, "interpreter", "is not a path of the file");
+		finding_add(&e->b->findings, FINDING_WARNING, ph->off, "interpreter",
+			    "is not a path of the file");
 	else
 		e->b->interp = (struct fmt_str){s, (uint32_t)len};
 }
@@ -179,7 +184,8 @@ static void read_debuglink(struct elf *e)
 	cur_seek(&c, align_up(c.pos, 4));
 	uint32_t crc = cur_u32(&c);
 	if (c.failed || len == 0 || len > 4096) {
-		finding_add(&b->findings, FINDING_WARNING, s->file_off, ".gnu_debuglink", "is cut or has no name");
+		finding_add(&b->findings, FINDING_WARNING, s->file_off, ".gnu_debuglink",
+			    "is cut or has no name");
 		return;
 	}
 	b->debuglink = (struct fmt_str){name, (uint32_t)len};
@@ -201,7 +207,8 @@ static struct err *read_section_facts(struct elf *e)
 		if (b->got.len == 0 && s->kind == FMT_SEC_GOT && is_mapped)
 			b->got = (struct fmt_range){s->va, s->mem_len};
 		struct elf_sh sh;
-		if (s->raw_type != SHT_NOTE || b->build_id || e->type == ET_CORE || !elf_read_sh(e, i + 1, &sh))
+		if (s->raw_type != SHT_NOTE || b->build_id || e->type == ET_CORE ||
+		    !elf_read_sh(e, i + 1, &sh))
 			continue;
 		struct err *err = read_notes(e, s->file_off, s->file_len, sh.align);
 		if (err)
@@ -210,8 +217,8 @@ static struct err *read_section_facts(struct elf *e)
 	return NULL;
 }
 
-/* Without a section .eh_frame is where the header's pointer says: only the usual encoding, 4 bytes relative
- * to itself (LSB 5.0, 10.6.2), is read here; the length is what is left of the segment. */
+/* Without a section .eh_frame is where the header's pointer says: only the usual encoding, 4 bytes
+ * relative to itself (LSB 5.0, 10.6.2), is read here; the length is what is left of the segment. */
 static void find_eh_frame(struct elf *e)
 {
 	struct fmt_bin *b = e->b;
@@ -221,7 +228,8 @@ static void find_eh_frame(struct elf *e)
 	    fmt_read(b, b->eh_frame_hdr.va, raw, sizeof(raw)) != sizeof(raw) || raw[0] != 1 ||
 	    raw[1] != SDATA4_PCREL)
 		return;
-	uint64_t va = b->eh_frame_hdr.va + 4 + (uint64_t)(int64_t)(int32_t)load_u32(raw + 4, e->is_be);
+	uint64_t va =
+		b->eh_frame_hdr.va + 4 + (uint64_t)(int64_t)(int32_t)load_u32(raw + 4, e->is_be);
 	uint64_t off;
 	uint64_t len;
 	if (elf_at(e, va, &off, &len))
@@ -235,9 +243,10 @@ struct err *elf_load_notes(struct elf *e)
 		err = read_section_facts(e);
 	if (!err)
 		find_eh_frame(e);
-	if (!err && e->b->interp.s && e->osabi == ELFOSABI_SYSV && strcmp(e->b->os_name, "sysv") == 0)
-		e->b->os_name = memmem(e->b->interp.s, e->b->interp.len, "ld-linux", 8) ||
-						memmem(e->b->interp.s, e->b->interp.len, "ld-musl", 7)
+	if (!err && e->b->interp.s && e->osabi == ELFOSABI_SYSV &&
+	    strcmp(e->b->os_name, "sysv") == 0)
+		e->b->os_name = memmem(e->b->interp.s, e->b->interp.len, "ld-linux",
+				       8) || memmem(e->b->interp.s, e->b->interp.len, "ld-musl", 7)
 					? "linux"
 					: "sysv";
 	return err;

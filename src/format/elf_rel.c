@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Relocations. In a program those of the dynamic table (RELA, REL, JMPREL, RELR), as the run-time linker
- * applies them with a load bias of 0; in an object those of its allocated sections, as a linker would
- * with the addresses of elf_sec.c. What a type means is a row of a table per machine; this file
- * walks the tables, looks up symbols, and sorts the result by address.
+ * Relocations. In a program those of the dynamic table (RELA, REL, JMPREL, RELR), as the run-time
+ * linker applies them with a load bias of 0; in an object those of its allocated sections, as a
+ * linker would with the addresses of elf_sec.c. What a type means is a row of a table per machine;
+ * this file walks the tables, looks up symbols, and sorts the result by address.
  */
 #include "format/elf_int.h"
 
@@ -18,18 +18,20 @@ struct raw_rel {
 struct rel_table {
 	const char *what;
 	const struct elf_symtab *syms;
-	uint64_t off;      /* in the file */
+	uint64_t off; /* in the file */
 	uint64_t cnt;
 	bool has_addend;
 	uint64_t base_va;  /* objects: the section it applies to, else 0 */
 	uint64_t base_len; /* and its length, else UINT64_MAX */
-	bool is_hint;      /* a section of a program without a dynamic table: only what needs no symbol is taken */
+	bool is_hint; /* a section of a program without a dynamic table: only what needs no symbol
+			 is taken */
 	uint32_t bad_place_cnt, bad_symbol_cnt;
 };
 
 const struct elf_rel_rules *elf_rel_rules_of(uint16_t machine)
 {
-	static const struct elf_rel_rules *const known[] = {&elf_rel_x86_64, &elf_rel_i386, &elf_rel_a64};
+	static const struct elf_rel_rules *const known[] = {&elf_rel_x86_64, &elf_rel_i386,
+							    &elf_rel_a64};
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		if (known[i]->machine == machine)
 			return known[i];
@@ -70,7 +72,8 @@ static struct raw_rel read_raw(const struct elf *e, struct cur *c, bool has_adde
 	r.sym = (uint32_t)(e->is_64 ? info >> 32 : info >> 8);
 	r.type = (uint32_t)(e->is_64 ? info & UINT32_MAX : info & 0xff);
 	if (e->is_64 && e->machine == EM_MIPS) {
-		/* A symbol, then a second one and three types, a byte each; the first type comes last. */
+		/* A symbol, then a second one and three types, a byte each; the first type comes
+		 * last. */
 		r.sym = (uint32_t)(e->is_be ? info >> 32 : info);
 		r.type = (uint32_t)(e->is_be ? info & 0xff : info >> 56);
 	}
@@ -91,7 +94,8 @@ static uint64_t read_field(const struct elf *e, uint64_t va, unsigned width)
 	case 2:
 		return (uint64_t)(int64_t)(int16_t)load_u16(p, e->is_be);
 	case 4:
-		return e->is_64 ? (uint64_t)(int64_t)(int32_t)load_u32(p, e->is_be) : load_u32(p, e->is_be);
+		return e->is_64 ? (uint64_t)(int64_t)(int32_t)load_u32(p, e->is_be)
+				: load_u32(p, e->is_be);
 	default:
 		return load_u64(p, e->is_be);
 	}
@@ -141,8 +145,8 @@ static uint64_t slot_of(const struct elf *e, const struct rel_table *t, uint32_t
 	return slot == ELF_NO_INDEX ? 0 : e->got_va + (uint64_t)slot * elf_word_len(e);
 }
 
-/* `call *foo@GOT` and its like without a base register take the slot's address, not its offset (i386 psABI,
- * R_386_GOT32X): the ModRM byte before the field says so. */
+/* `call *foo@GOT` and its like without a base register take the slot's address, not its offset
+ * (i386 psABI, R_386_GOT32X): the ModRM byte before the field says so. */
 static bool is_absolute_got(const struct elf *e, const struct elf_rel_rule *rule, uint64_t va)
 {
 	uint64_t off;
@@ -161,7 +165,8 @@ static void set_insn(const struct elf *e, struct fmt_reloc *r, const struct elf_
 		r->kind = FMT_REL_OTHER;
 		return;
 	}
-	/* Instructions are little-endian whatever the data; `value` is written in the order of data. */
+	/* Instructions are little-endian whatever the data; `value` is written in the order of
+	 * data. */
 	uint64_t p = rule->op == ELF_REL_A64_GOT_LO15 ? e->got_va : r->va;
 	uint32_t insn = elf_a64_patch(rule, load_u32(e->bytes + off, false), r->target, p);
 	r->value = e->is_be ? __builtin_bswap32(insn) : insn;
@@ -183,7 +188,8 @@ static void set_reference(const struct elf *e, struct fmt_reloc *r, const struct
 		return;
 	case ELF_REL_PC:
 		r->value = r->target - r->va;
-		/* x86 counts from the end of the field, which the assembler has put into the addend. */
+		/* x86 counts from the end of the field, which the assembler has put into the
+		 * addend. */
 		if (is_x86 && is_code)
 			r->target += r->width;
 		break;
@@ -205,8 +211,8 @@ static void set_irelative(struct fmt_reloc *r, uint64_t resolver)
 }
 
 /* Fills kind, value and target. */
-static void compute(struct elf *e, struct rel_table *t, const struct elf_rel_rule *rule, const struct raw_rel *raw,
-		    struct fmt_reloc *r)
+static void compute(struct elf *e, struct rel_table *t, const struct elf_rel_rule *rule,
+		    const struct raw_rel *raw, struct fmt_reloc *r)
 {
 	uint8_t perm = 0;
 	const struct fmt_segment *seg = fmt_segment_at(e->b, r->va);
@@ -245,18 +251,21 @@ static void compute(struct elf *e, struct rel_table *t, const struct elf_rel_rul
 			return;
 		}
 		r->value = r->target = p.va + (t->has_addend ? addend : 0);
-		r->kind = p.import == UINT32_MAX       ? FMT_REL_POINTER
+		r->kind = p.import == UINT32_MAX     ? FMT_REL_POINTER
 			  : rule->op == ELF_REL_JUMP ? FMT_REL_JUMP_SLOT
-						       : FMT_REL_IMPORT;
+						     : FMT_REL_IMPORT;
 		return;
 	default:
 		break;
 	}
-	if (rule->op == ELF_REL_ABS && p.is_ifunc && !(perm & FMT_X) && r->width == elf_word_len(e)) {
+	if (rule->op == ELF_REL_ABS && p.is_ifunc && !(perm & FMT_X) &&
+	    r->width == elf_word_len(e)) {
 		set_irelative(r, p.va + addend);
 		return;
 	}
-	uint64_t from = rule->op == ELF_REL_GOT_PC ? e->got_va : rule->is_slot ? slot_of(e, t, raw->sym) : p.va;
+	uint64_t from = rule->op == ELF_REL_GOT_PC ? e->got_va
+			: rule->is_slot		   ? slot_of(e, t, raw->sym)
+						   : p.va;
 	r->target = from + addend;
 	if (rule->is_slot && from == 0)
 		r->kind = FMT_REL_OTHER;
@@ -285,7 +294,8 @@ static void add_reloc(struct elf *e, struct rel_table *t, const struct elf_rel_r
 	r.width = (uint8_t)(rule && rule->width ? rule->width : elf_word_len(e));
 	if (rule && rule->op == ELF_REL_NONE)
 		return;
-	if (t->is_hint && (!rule || (rule->op != ELF_REL_IRELATIVE && rule->op != ELF_REL_RELATIVE)))
+	if (t->is_hint &&
+	    (!rule || (rule->op != ELF_REL_IRELATIVE && rule->op != ELF_REL_RELATIVE)))
 		return;
 	const struct fmt_segment *seg = fmt_segment_at(e->b, r.va);
 	if (!seg || seg->mem_len - (r.va - seg->va) < r.width || raw->off > t->base_len ||
@@ -311,11 +321,12 @@ static void report_table(struct elf *e, const struct rel_table *t)
 	struct findings *f = &e->b->findings;
 	if (t->bad_place_cnt)
 		finding_add(f, FINDING_WARNING, t->off, t->what,
-			    "%u of %llu relocations are for places outside of what is mapped", t->bad_place_cnt,
-			    (unsigned long long)t->cnt);
+			    "%u of %llu relocations are for places outside of what is mapped",
+			    t->bad_place_cnt, (unsigned long long)t->cnt);
 	if (t->bad_symbol_cnt)
-		finding_add(f, FINDING_WARNING, t->off, t->what, "%u of %llu relocations name symbols there are not",
-			    t->bad_symbol_cnt, (unsigned long long)t->cnt);
+		finding_add(f, FINDING_WARNING, t->off, t->what,
+			    "%u of %llu relocations name symbols there are not", t->bad_symbol_cnt,
+			    (unsigned long long)t->cnt);
 }
 
 static void read_table(struct elf *e, struct rel_table *t)
@@ -332,7 +343,8 @@ static void read_table(struct elf *e, struct rel_table *t)
 }
 
 /* Finds a table of the dynamic section in the file; `what` and `has_addend` are set already. */
-static bool find_table(struct elf *e, uint64_t va, uint64_t len, bool is_quiet, struct rel_table *ret)
+static bool find_table(struct elf *e, uint64_t va, uint64_t len, bool is_quiet,
+		       struct rel_table *ret)
 {
 	struct findings *f = &e->b->findings;
 	uint64_t room;
@@ -340,12 +352,14 @@ static bool find_table(struct elf *e, uint64_t va, uint64_t len, bool is_quiet, 
 		return false;
 	if (!elf_at(e, va, &ret->off, &room)) {
 		if (!is_quiet)
-			finding_add_va(f, FINDING_ERROR, va, ret->what, "its address is not mapped from the file");
+			finding_add_va(f, FINDING_ERROR, va, ret->what,
+				       "its address is not mapped from the file");
 		return false;
 	}
 	if (len > room && !is_quiet)
-		finding_add_va(f, FINDING_WARNING, va, ret->what, "%llu bytes, but the segment has %llu",
-			       (unsigned long long)len, (unsigned long long)room);
+		finding_add_va(f, FINDING_WARNING, va, ret->what,
+			       "%llu bytes, but the segment has %llu", (unsigned long long)len,
+			       (unsigned long long)room);
 	len = len < room ? len : room;
 	ret->syms = &e->dynsym;
 	ret->cnt = len / entry_len(e, ret->has_addend);
@@ -357,7 +371,8 @@ static bool find_table(struct elf *e, uint64_t va, uint64_t len, bool is_quiet, 
 static unsigned find_tables(struct elf *e, bool is_quiet, struct rel_table ret[3])
 {
 	const struct elf_dyn *d = &e->dyn;
-	bool plt_has_addend = d->pltrel ? d->pltrel == DT_RELA : d->rela != 0 || e->machine != EM_386;
+	bool plt_has_addend =
+		d->pltrel ? d->pltrel == DT_RELA : d->rela != 0 || e->machine != EM_386;
 	unsigned cnt = 0;
 	ret[cnt] = (struct rel_table){.what = "DT_RELA", .has_addend = true};
 	cnt += find_table(e, d->rela, d->relasz, is_quiet, &ret[cnt]);
@@ -366,7 +381,8 @@ static unsigned find_tables(struct elf *e, bool is_quiet, struct rel_table ret[3
 	ret[cnt] = (struct rel_table){.what = "DT_JMPREL", .has_addend = plt_has_addend};
 	if (!find_table(e, d->jmprel, d->pltrelsz, is_quiet, &ret[cnt]))
 		return cnt;
-	/* On some machines the other table's size counts this one at its end too, and ld.so leaves it out there. */
+	/* On some machines the other table's size counts this one at its end too, and ld.so leaves
+	 * it out there. */
 	const struct rel_table *jmp = &ret[cnt];
 	for (unsigned i = 0; i < cnt; i++) {
 		uint32_t len = entry_len(e, ret[i].has_addend);
@@ -383,7 +399,8 @@ uint32_t elf_max_reloc_symbol(struct elf *e, uint64_t limit)
 	unsigned cnt = find_tables(e, true, tables);
 	uint32_t max = 0;
 	for (unsigned i = 0; i < cnt; i++) {
-		struct cur c = elf_cur(e, tables[i].off, tables[i].cnt * entry_len(e, tables[i].has_addend));
+		struct cur c = elf_cur(e, tables[i].off,
+				       tables[i].cnt * entry_len(e, tables[i].has_addend));
 		for (uint64_t k = 0; k < tables[i].cnt; k++) {
 			struct raw_rel raw = read_raw(e, &c, tables[i].has_addend);
 			max = raw.sym > max && raw.sym < limit ? raw.sym : max;
@@ -393,8 +410,8 @@ uint32_t elf_max_reloc_symbol(struct elf *e, uint64_t limit)
 }
 
 /*
- * RELR (gABI, "Relative relocation table"): an even word is an address, relocated itself; an odd one a
- * bit map of the word_bits - 1 words that follow the last address or map.
+ * RELR (gABI, "Relative relocation table"): an even word is an address, relocated itself; an odd
+ * one a bit map of the word_bits - 1 words that follow the last address or map.
  */
 static uint64_t walk_relr(struct elf *e, const struct rel_table *t, bool is_counting, uint32_t *bad)
 {
@@ -419,8 +436,12 @@ static uint64_t walk_relr(struct elf *e, const struct rel_table *t, bool is_coun
 			}
 			uint64_t value = e->is_64 ? load_u64(e->bytes + off, e->is_be)
 						  : load_u32(e->bytes + off, e->is_be);
-			struct fmt_reloc r = {.va = at, .value = value, .target = value, .import = UINT32_MAX,
-					      .kind = FMT_REL_POINTER, .width = (uint8_t)word};
+			struct fmt_reloc r = {.va = at,
+					      .value = value,
+					      .target = value,
+					      .import = UINT32_MAX,
+					      .kind = FMT_REL_POINTER,
+					      .width = (uint8_t)word};
 			if (e->b->relocs.cnt == e->b->relocs.cap)
 				return cnt;
 			e->b->relocs.data[e->b->relocs.cnt++] = r;
@@ -430,7 +451,8 @@ static uint64_t walk_relr(struct elf *e, const struct rel_table *t, bool is_coun
 	return cnt;
 }
 
-/* Makes room for `cnt` relocations, sorted with as much scratch; what the budget does not allow is dropped. */
+/* Makes room for `cnt` relocations, sorted with as much scratch; what the budget does not allow is
+ * dropped. */
 static struct err *reserve(struct elf *e, uint64_t cnt)
 {
 	uint64_t cost = 2 * sizeof(struct fmt_reloc);
@@ -480,17 +502,21 @@ static struct err *load_dynamic_relocs(struct elf *e)
 	return NULL;
 }
 
-/* Programs that relocate themselves without a dynamic table (static ones their IRELATIVE words, boot loaders
- * all of them) still have the sections. */
+/* Programs that relocate themselves without a dynamic table (static ones their IRELATIVE words,
+ * boot loaders all of them) still have the sections. */
 static bool find_hint_table(const struct elf *e, uint32_t idx, struct rel_table *ret)
 {
 	const struct fmt_section *s = &e->b->sections.data[idx];
 	if (!s->is_alloc || (s->raw_type != SHT_REL && s->raw_type != SHT_RELA))
 		return false;
 	bool has_addend = s->raw_type == SHT_RELA;
-	*ret = (struct rel_table){.what = "relocation section", .syms = &e->dynsym, .off = s->file_off,
-				  .cnt = s->file_len / entry_len(e, has_addend), .has_addend = has_addend,
-				  .base_len = UINT64_MAX, .is_hint = true};
+	*ret = (struct rel_table){.what = "relocation section",
+				  .syms = &e->dynsym,
+				  .off = s->file_off,
+				  .cnt = s->file_len / entry_len(e, has_addend),
+				  .has_addend = has_addend,
+				  .base_len = UINT64_MAX,
+				  .is_hint = true};
 	return true;
 }
 
@@ -516,11 +542,13 @@ static struct err *load_hinted_relocs(struct elf *e)
 static bool find_object_table(const struct elf *e, uint32_t idx, struct rel_table *ret)
 {
 	struct elf_sh sh;
-	if (!elf_read_sh(e, idx, &sh) || (sh.type != SHT_REL && sh.type != SHT_RELA) || e->b->sections.cnt == 0)
+	if (!elf_read_sh(e, idx, &sh) || (sh.type != SHT_REL && sh.type != SHT_RELA) ||
+	    e->b->sections.cnt == 0)
 		return false;
 	const struct fmt_section *target = elf_section(e, sh.info);
 	const struct fmt_section *self = elf_section(e, idx);
-	if (!target || !self || !target->is_alloc || target->mem_len == 0 || sh.link != e->symtab.sec_idx)
+	if (!target || !self || !target->is_alloc || target->mem_len == 0 ||
+	    sh.link != e->symtab.sec_idx)
 		return false;
 	*ret = (struct rel_table){
 		.what = sh.type == SHT_RELA ? "RELA section" : "REL section",
@@ -554,7 +582,8 @@ static bool plan_table(struct elf *e, const struct rel_table *t, uint64_t *left)
 		const struct elf_rel_rule *rule = elf_rel_find_rule(rules, raw.type);
 		if (!rule)
 			continue;
-		is_wanted |= rule->op == ELF_REL_GOT_OFF || rule->op == ELF_REL_GOT_PC || rule->is_slot;
+		is_wanted |=
+			rule->op == ELF_REL_GOT_OFF || rule->op == ELF_REL_GOT_PC || rule->is_slot;
 		if (!rule->is_slot || raw.sym == 0 || raw.sym >= t->syms->cnt)
 			continue;
 		uint32_t *slot = &e->got_slot[t->syms->first + raw.sym - 1];
@@ -571,7 +600,8 @@ struct err *elf_plan_got(struct elf *e)
 	if (!e->got_slot)
 		return &err_nomem;
 	memset(e->got_slot, 0xff, symbol_cnt * sizeof(*e->got_slot));
-	/* As many as load_object_relocs() can hold: hostile sections may all name the same bytes. */
+	/* As many as load_object_relocs() can hold: hostile sections may all name the same bytes.
+	 */
 	uint64_t left = e->mem_left / (2 * sizeof(struct fmt_reloc));
 	bool is_wanted = false;
 	for (uint32_t i = 1; i < e->shnum && left; i++) {
@@ -600,7 +630,9 @@ static void fill_got(struct elf *e)
 		if (e->got_slot[i] == ELF_NO_INDEX || b->relocs.cnt == b->relocs.cap)
 			continue;
 		uint64_t at = e->got_va + (uint64_t)e->got_slot[i] * elf_word_len(e);
-		struct fmt_reloc r = {.va = at, .import = e->import_of[i], .kind = FMT_REL_POINTER,
+		struct fmt_reloc r = {.va = at,
+				      .import = e->import_of[i],
+				      .kind = FMT_REL_POINTER,
 				      .width = (uint8_t)elf_word_len(e)};
 		r.value = b->symbols.data[i].va;
 		if (r.import != ELF_NO_INDEX) {
@@ -654,7 +686,8 @@ static void sort_range(struct fmt_reloc *r, size_t cnt, struct fmt_reloc *scratc
 	}
 }
 
-/* Of many relocations for one place only the last few can matter; that they are few keeps reads cheap. */
+/* Of many relocations for one place only the last few can matter; that they are few keeps reads
+ * cheap. */
 static void drop_repeats(struct fmt_bin *b)
 {
 	enum { REPEAT_MAX = 16 };
@@ -666,7 +699,8 @@ static void drop_repeats(struct fmt_bin *b)
 			end++;
 		if (end - i > REPEAT_MAX) {
 			finding_add_va(&b->findings, FINDING_WARNING, r[i].va, "relocations",
-				       "%zu are for the same place; the last %d are kept", end - i, REPEAT_MAX);
+				       "%zu are for the same place; the last %d are kept", end - i,
+				       REPEAT_MAX);
 			i = end - REPEAT_MAX;
 		}
 		while (i < end)
@@ -691,9 +725,10 @@ static void note_got_slots(struct elf *e)
 	struct fmt_bin *b = e->b;
 	for (size_t i = 0; i < b->relocs.cnt; i++) {
 		const struct fmt_reloc *r = &b->relocs.data[i];
-		const struct elf_rel_rule *rule = r->import == UINT32_MAX || e->type == ET_REL
-							  ? NULL
-							  : elf_rel_find_rule(elf_rel_rules_of(e->machine), r->raw_type);
+		const struct elf_rel_rule *rule =
+			r->import == UINT32_MAX || e->type == ET_REL
+				? NULL
+				: elf_rel_find_rule(elf_rel_rules_of(e->machine), r->raw_type);
 		if (!rule || (rule->op != ELF_REL_GLOB && rule->op != ELF_REL_JUMP))
 			continue;
 		uint64_t *got_va = &b->imports.data[r->import].got_va;
@@ -704,7 +739,7 @@ static void note_got_slots(struct elf *e)
 
 struct err *elf_load_relocs(struct elf *e)
 {
-	struct err *err = e->type == ET_REL    ? load_object_relocs(e)
+	struct err *err = e->type == ET_REL ? load_object_relocs(e)
 			  : e->dyn.is_there ? load_dynamic_relocs(e)
 					    : load_hinted_relocs(e);
 	if (!err)

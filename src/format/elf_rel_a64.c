@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Relocations of ELF for the Arm 64-bit architecture (AAELF64 5.7), and the instruction fields they set. */
+/* Relocations of ELF for the Arm 64-bit architecture (AAELF64 5.7), and the instruction fields they
+ * set. */
 #include "format/elf_int.h"
 
 #include <elf.h>
 
-#define TLS_INSN(type) {type, ELF_REL_TLS, 4, 0, false}
+#define TLS_INSN(type)                                                                             \
+	{                                                                                          \
+		type, ELF_REL_TLS, 4, 0, false                                                     \
+	}
 
 static const struct elf_rel_rule rules[] = {
 	{R_AARCH64_NONE, ELF_REL_NONE, 0, 0, false},
@@ -15,7 +19,7 @@ static const struct elf_rel_rule rules[] = {
 	{R_AARCH64_PREL64, ELF_REL_PC, 8, 0, false},
 	{R_AARCH64_PREL32, ELF_REL_PC, 4, 0, false},
 	{R_AARCH64_PREL16, ELF_REL_PC, 2, 0, false},
-	{314, ELF_REL_PC, 4, 0, false},   /* PLT32 */
+	{314, ELF_REL_PC, 4, 0, false}, /* PLT32 */
 	{R_AARCH64_MOVW_UABS_G0, ELF_REL_A64_MOVW, 4, 0, false},
 	{R_AARCH64_MOVW_UABS_G0_NC, ELF_REL_A64_MOVW, 4, 0, false},
 	{R_AARCH64_MOVW_UABS_G1, ELF_REL_A64_MOVW, 4, 1, false},
@@ -126,7 +130,8 @@ uint32_t elf_a64_patch(const struct elf_rel_rule *rule, uint32_t insn, uint64_t 
 	case ELF_REL_A64_MOVW:
 		return set_field(insn, target >> (16 * rule->arg), 5, 16);
 	case ELF_REL_A64_MOVW_SIGNED: {
-		/* A negative value makes it a MOVN of the complement: bit 30 tells MOVZ from MOVN. */
+		/* A negative value makes it a MOVN of the complement: bit 30 tells MOVZ from MOVN.
+		 */
 		bool is_negative = target >> 63;
 		insn = set_field(insn, !is_negative, 30, 1);
 		return set_field(insn, (is_negative ? ~target : target) >> (16 * rule->arg), 5, 16);

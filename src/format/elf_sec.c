@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Section headers: hints in a program, the layout itself in an object. An object's allocated sections get
- * addresses from OBJECT_BASE on, in the order of the table, each aligned as it asks and with a gap behind
- * it, so that the end of one is not the start of the next.
+ * Section headers: hints in a program, the layout itself in an object. An object's allocated
+ * sections get addresses from OBJECT_BASE on, in the order of the table, each aligned as it asks
+ * and with a gap behind it, so that the end of one is not the start of the next.
  */
 #include "format/elf_int.h"
 
@@ -105,8 +105,9 @@ static enum fmt_sec_kind choose_kind(const struct elf_sh *sh, struct fmt_str nam
 		break;
 	}
 	if (!is_alloc)
-		return name_begins(name, ".debug_") || name_begins(name, ".zdebug_") ? FMT_SEC_DEBUG
-										      : FMT_SEC_OTHER;
+		return name_begins(name, ".debug_") || name_begins(name, ".zdebug_")
+			       ? FMT_SEC_DEBUG
+			       : FMT_SEC_OTHER;
 	if (sh->flags & SHF_EXECINSTR)
 		return kind_by_name(name, FMT_SEC_CODE);
 	return kind_by_name(name, sh->flags & SHF_WRITE ? FMT_SEC_DATA : FMT_SEC_RODATA);
@@ -155,7 +156,8 @@ static struct elf_strtab section_names(struct elf *e)
 		return (struct elf_strtab){0};
 	if (e->shstrndx == 0 || !elf_read_sh(e, e->shstrndx, &sh) || sh.off >= e->len) {
 		finding_add(&e->b->findings, FINDING_WARNING, UINT64_MAX, "section headers",
-			    "no section names (their table is number %u of %u)", e->shstrndx, e->shnum);
+			    "no section names (their table is number %u of %u)", e->shstrndx,
+			    e->shnum);
 		return (struct elf_strtab){0};
 	}
 	return (struct elf_strtab){sh.off, sh.len < e->len - sh.off ? sh.len : e->len - sh.off};
@@ -183,7 +185,8 @@ static struct err *order_sections(struct fmt_bin *b)
 			b->section_order.data[b->section_order.cnt++] = i;
 	}
 	if (b->section_order.cnt > 1)
-		qsort_r(b->section_order.data, b->section_order.cnt, sizeof(uint32_t), by_va, b->sections.data);
+		qsort_r(b->section_order.data, b->section_order.cnt, sizeof(uint32_t), by_va,
+			b->sections.data);
 	return NULL;
 }
 
@@ -196,8 +199,8 @@ struct err *elf_load_sections(struct elf *e)
 	uint64_t cost = sizeof(struct fmt_section) + 3 * sizeof(uint32_t);
 	if (!elf_take(e, cost * e->shnum)) {
 		uint32_t room = (uint32_t)(e->mem_left / cost);
-		finding_add(&b->findings, FINDING_ERROR, e->shoff, "section headers", "only %u of %u are read", room,
-			    e->shnum);
+		finding_add(&b->findings, FINDING_ERROR, e->shoff, "section headers",
+			    "only %u of %u are read", room, e->shnum);
 		e->shnum = room;
 		e->mem_left = 0;
 		if (room < 2)
@@ -210,7 +213,8 @@ struct err *elf_load_sections(struct elf *e)
 		struct elf_sh sh;
 		if (!elf_read_sh(e, i, &sh))
 			break;
-		b->sections.data[b->sections.cnt++] = make_section(e, &sh, elf_str(e, &names, sh.name));
+		b->sections.data[b->sections.cnt++] =
+			make_section(e, &sh, elf_str(e, &names, sh.name));
 	}
 	return order_sections(b);
 }
@@ -237,8 +241,8 @@ struct err *elf_lay_out_object(struct elf *e)
 	size_t room = b->sections.cnt;
 	if (!elf_take(e, room * sizeof(struct fmt_segment))) {
 		room = e->mem_left / sizeof(struct fmt_segment);
-		finding_add(&b->findings, FINDING_ERROR, e->shoff, "section headers", "only %zu of %zu are mapped", room,
-			    b->sections.cnt);
+		finding_add(&b->findings, FINDING_ERROR, e->shoff, "section headers",
+			    "only %zu of %zu are mapped", room, b->sections.cnt);
 		e->mem_left -= room * sizeof(struct fmt_segment);
 	}
 	enum { MADE_UP_MAX = 3 };
@@ -254,8 +258,9 @@ struct err *elf_lay_out_object(struct elf *e)
 		s->va = place(e, s->mem_len, sh.align);
 		if (s->va == 0) {
 			finding_add(&b->findings, FINDING_ERROR, UINT64_MAX, "section",
-				    "number %u with %llu bytes does not fit the address space; it is left out", i + 1,
-				    (unsigned long long)s->mem_len);
+				    "number %u with %llu bytes does not fit the address space; it "
+				    "is left out",
+				    i + 1, (unsigned long long)s->mem_len);
 			s->is_alloc = false;
 			s->mem_len = 0;
 			continue;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would be mapped. Linux maps every PT_LOAD in the order of the table, whole pages at a time (from the
- * page of p_vaddr, at the page of p_offset), clears what lies behind p_filesz, and lets later mappings
- * replace earlier ones (fs/binfmt_elf.c, elf_load()). This is done here exactly, as painting over an
- * address line cut at every place where anything begins or ends. What is shown of the result is
- * what the headers name ([p_vaddr, p_vaddr + p_memsz) of any PT_LOAD) and not the slack of the pages,
- * unless the program starts in the slack.
+ * What would be mapped. Linux maps every PT_LOAD in the order of the table, whole pages at a time
+ * (from the page of p_vaddr, at the page of p_offset), clears what lies behind p_filesz, and lets
+ * later mappings replace earlier ones (fs/binfmt_elf.c, elf_load()). This is done here exactly, as
+ * painting over an address line cut at every place where anything begins or ends. What is shown of
+ * the result is what the headers name ([p_vaddr, p_vaddr + p_memsz) of any PT_LOAD) and not the
+ * slack of the pages, unless the program starts in the slack.
  *
- * Firmware is not mapped but copied, byte for byte, and its segments may share a page with other bytes in it.
- * So a file for another machine than a PC without any header that only a hosted program has is
- * painted without rounding.
+ * Firmware is not mapped but copied, byte for byte, and its segments may share a page with other
+ * bytes in it. So a file for another machine than a PC without any header that only a hosted
+ * program has is painted without rounding.
  *
- * Painting goes from the last mapping to the first and skips what is painted already, so each cell is
- * painted once and the cost is that of sorting the edges.
+ * Painting goes from the last mapping to the first and skips what is painted already, so each cell
+ * is painted once and the cost is that of sorting the edges.
  */
 #include "format/elf_int.h"
 
@@ -33,7 +33,8 @@ struct map_op {
 	bool is_zero;
 };
 
-/* A range the headers name, of weight 1; a range shown although no header names it has weight SLACK. */
+/* A range the headers name, of weight 1; a range shown although no header names it has weight
+ * SLACK. */
 struct claim {
 	uint64_t start, end;
 	int32_t weight;
@@ -42,9 +43,9 @@ struct claim {
 struct painter {
 	VEC(struct map_op) ops;
 	VEC(struct claim) claims;
-	uint64_t *edges;   /* sorted, unique */
-	uint32_t *owner;   /* per cell: op + 1, 0 unpainted */
-	uint32_t *next;    /* per cell: a later cell that may be unpainted (union-find) */
+	uint64_t *edges;    /* sorted, unique */
+	uint32_t *owner;    /* per cell: op + 1, 0 unpainted */
+	uint32_t *next;	    /* per cell: a later cell that may be unpainted (union-find) */
 	int32_t *claim_cnt; /* per cell, from differences */
 	size_t edge_cnt;
 	bool is_from_sections;
@@ -91,27 +92,32 @@ static uint64_t page_start(uint64_t va)
 	return va & ~(uint64_t)(ELF_PAGE_LEN - 1);
 }
 
-/* The end of the last page of the address space is not representable: one byte is given up there. */
+/* The end of the last page of the address space is not representable: one byte is given up there.
+ */
 static uint64_t page_end(uint64_t va)
 {
 	return va > UINT64_MAX - ELF_PAGE_LEN ? UINT64_MAX : page_start(va + ELF_PAGE_LEN - 1);
 }
 
-/* Brings a header to what can be mapped, with findings for what Linux would refuse; false for nothing. */
+/* Brings a header to what can be mapped, with findings for what Linux would refuse; false for
+ * nothing. */
 static bool check_load(struct elf *e, struct elf_ph *ph, uint32_t load)
 {
 	struct findings *f = &e->b->findings;
 	uint64_t top = e->is_64 ? UINT64_MAX : (uint64_t)UINT32_MAX + 1;
 	if (ph->mem_len < ph->file_len) {
-		finding_add_va(f, FINDING_WARNING, ph->va, "program header",
-			       "LOAD#%u has more bytes in the file than in memory; Linux refuses it", load);
+		finding_add_va(
+			f, FINDING_WARNING, ph->va, "program header",
+			"LOAD#%u has more bytes in the file than in memory; Linux refuses it",
+			load);
 		ph->file_len = ph->mem_len;
 	}
 	if (ph->mem_len == 0)
 		return false;
 	if (ph->mem_len > top - ph->va) {
 		finding_add_va(f, FINDING_ERROR, ph->va, "program header",
-			       "LOAD#%u reaches past the end of the address space; it is cut", load);
+			       "LOAD#%u reaches past the end of the address space; it is cut",
+			       load);
 		ph->mem_len = top - ph->va;
 		ph->file_len = ph->file_len < ph->mem_len ? ph->file_len : ph->mem_len;
 		if (ph->mem_len == 0)
@@ -119,9 +125,10 @@ static bool check_load(struct elf *e, struct elf_ph *ph, uint32_t load)
 	}
 	uint64_t room = ph->off < e->len ? e->len - ph->off : 0;
 	if (ph->file_len > room)
-		finding_add_va(f, FINDING_WARNING, ph->va, "program header",
-			       "LOAD#%u reaches past the end of the file: %llu of %llu bytes are there", load,
-			       (unsigned long long)room, (unsigned long long)ph->file_len);
+		finding_add_va(
+			f, FINDING_WARNING, ph->va, "program header",
+			"LOAD#%u reaches past the end of the file: %llu of %llu bytes are there",
+			load, (unsigned long long)room, (unsigned long long)ph->file_len);
 	return true;
 }
 
@@ -161,7 +168,9 @@ static bool add_load(struct elf *e, struct painter *p, const struct elf_ph *ph, 
 			slack = 0;
 		if (!is_congruent && e->type != ET_CORE)
 			finding_add_va(&e->b->findings, FINDING_NOTE, ph->va, "program header",
-				       "LOAD#%u: address and offset differ within the page; Linux refuses it", load);
+				       "LOAD#%u: address and offset differ within the page; Linux "
+				       "refuses it",
+				       load);
 		op.start = ph->va - slack;
 		op.end = is_rounded ? page_end(file_end) : file_end;
 		op.file_off = ph->off - slack;
@@ -182,8 +191,9 @@ static bool is_paged(const struct elf *e)
 		return true;
 	for (uint32_t i = 0; i < e->phnum; i++) {
 		struct elf_ph ph;
-		if (elf_read_ph(e, i, &ph) && (ph.type == PT_INTERP || ph.type == PT_DYNAMIC || ph.type == PT_TLS ||
-					       ph.type == PT_GNU_STACK || ph.type == PT_GNU_RELRO))
+		if (elf_read_ph(e, i, &ph) &&
+		    (ph.type == PT_INTERP || ph.type == PT_DYNAMIC || ph.type == PT_TLS ||
+		     ph.type == PT_GNU_STACK || ph.type == PT_GNU_RELRO))
 			return true;
 	}
 	return false;
@@ -191,10 +201,12 @@ static bool is_paged(const struct elf *e)
 
 static struct err *collect_loads(struct elf *e, struct painter *p)
 {
-	/* Two operations (three at the end of the file), the claim, six edges with their cells, the result. */
-	const uint64_t cost = 3 * sizeof(struct map_op) + sizeof(struct claim) +
-			      EDGES_PER_LOAD * (sizeof(uint64_t) + 2 * sizeof(uint32_t) + sizeof(int32_t)) +
-			      2 * sizeof(struct fmt_segment) + 32;
+	/* Two operations (three at the end of the file), the claim, six edges with their cells, the
+	 * result. */
+	const uint64_t cost =
+		3 * sizeof(struct map_op) + sizeof(struct claim) +
+		EDGES_PER_LOAD * (sizeof(uint64_t) + 2 * sizeof(uint32_t) + sizeof(int32_t)) +
+		2 * sizeof(struct fmt_segment) + 32;
 	uint32_t load = 0;
 	p->is_paged = is_paged(e);
 	for (uint32_t i = 0; i < e->phnum; i++) {
@@ -212,7 +224,9 @@ static struct err *collect_loads(struct elf *e, struct painter *p)
 			continue;
 		if (number >= LOAD_MAX || !elf_take(e, cost)) {
 			finding_add(&e->b->findings, FINDING_ERROR, e->phoff, "program headers",
-				    "more segments than can be mapped; those after LOAD#%u are left out", number);
+				    "more segments than can be mapped; those after LOAD#%u are "
+				    "left out",
+				    number);
 			break;
 		}
 		if (!add_load(e, p, &ph, number))
@@ -229,12 +243,19 @@ static struct err *collect_sections(struct elf *e, struct painter *p)
 		return NULL;
 	for (uint32_t i = 0; i < b->sections.cnt; i++) {
 		const struct fmt_section *s = &b->sections.data[i];
-		if (!s->is_alloc || s->mem_len == 0 || ((s->raw_flags & SHF_TLS) && s->raw_type == SHT_NOBITS))
+		if (!s->is_alloc || s->mem_len == 0 ||
+		    ((s->raw_flags & SHF_TLS) && s->raw_type == SHT_NOBITS))
 			continue;
-		struct map_op op = {.start = s->va, .end = s->va + s->file_len, .file_off = s->file_off, .load = i,
+		struct map_op op = {.start = s->va,
+				    .end = s->va + s->file_len,
+				    .file_off = s->file_off,
+				    .load = i,
 				    .perm = s->perm};
-		struct map_op zero = {.start = s->va + s->file_len, .end = s->va + s->mem_len, .load = i,
-				      .perm = s->perm, .is_zero = true};
+		struct map_op zero = {.start = s->va + s->file_len,
+				      .end = s->va + s->mem_len,
+				      .load = i,
+				      .perm = s->perm,
+				      .is_zero = true};
 		if (op.end < op.start || op.end > zero.end)
 			op.end = zero.start = zero.end;
 		if (!add_op(e, p, op) || !add_op(e, p, zero) ||
@@ -261,9 +282,11 @@ static struct err *claim_entry(struct elf *e, struct painter *p)
 		if (op->is_zero || e->entry < op->start || e->entry >= op->end)
 			continue;
 		finding_add_va(&e->b->findings, FINDING_WARNING, e->entry, "entry point",
-			       "lies in the page of LOAD#%u but not in the bytes it names; the page is shown",
+			       "lies in the page of LOAD#%u but not in the bytes it names; the "
+			       "page is shown",
 			       op->load);
-		return VEC_PUSH(&p->claims, (struct claim){op->start, op->end, SLACK}) ? NULL : &err_nomem;
+		return VEC_PUSH(&p->claims, (struct claim){op->start, op->end, SLACK}) ? NULL
+										       : &err_nomem;
 	}
 	return NULL;
 }
@@ -340,7 +363,8 @@ static void paint(struct painter *p)
 		uint32_t cell = find_unpainted(p, (uint32_t)cell_of(p, op->start));
 		while (cell < end) {
 			p->owner[cell] = (uint32_t)i + 1;
-			p->next[cell] = cell + 1; /* the last edge starts no cell and is never painted */
+			p->next[cell] =
+				cell + 1; /* the last edge starts no cell and is never painted */
 			cell = find_unpainted(p, cell);
 		}
 	}
@@ -352,7 +376,8 @@ static void paint(struct painter *p)
 		p->claim_cnt[i] += p->claim_cnt[i - 1];
 }
 
-static struct err *append_cell(struct elf *e, const struct painter *p, size_t cell, uint32_t *last_load)
+static struct err *append_cell(struct elf *e, const struct painter *p, size_t cell,
+			       uint32_t *last_load)
 {
 	struct fmt_bin *b = e->b;
 	const struct map_op *op = &p->ops.data[p->owner[cell] - 1];
@@ -372,8 +397,11 @@ static struct err *append_cell(struct elf *e, const struct painter *p, size_t ce
 			return NULL;
 		}
 	}
-	struct fmt_segment seg = {.va = start, .mem_len = len, .file_off = file_off,
-				  .file_len = op->is_zero ? 0 : len, .perm = op->perm};
+	struct fmt_segment seg = {.va = start,
+				  .mem_len = len,
+				  .file_off = file_off,
+				  .file_len = op->is_zero ? 0 : len,
+				  .perm = op->perm};
 	const struct fmt_section *sec = p->is_from_sections ? elf_section(e, op->load + 1) : NULL;
 	if (sec && sec->name.s) {
 		seg.name = sec->name;
@@ -397,11 +425,13 @@ static struct err *emit(struct elf *e, struct painter *p)
 		if (is_double && !is_overlap)
 			overlap_start = p->edges[i];
 		if (!is_double && is_overlap)
-			finding_add_va(&e->b->findings, FINDING_WARNING, overlap_start, "program headers",
-				       "segments overlap from 0x%llx to 0x%llx; the later one counts",
-				       (unsigned long long)overlap_start, (unsigned long long)p->edges[i]);
+			finding_add_va(
+				&e->b->findings, FINDING_WARNING, overlap_start, "program headers",
+				"segments overlap from 0x%llx to 0x%llx; the later one counts",
+				(unsigned long long)overlap_start, (unsigned long long)p->edges[i]);
 		is_overlap = is_double;
-		if (p->claim_cnt[i] == 0 || p->owner[i] == 0) /* so for the last edge, where no cell begins */
+		if (p->claim_cnt[i] == 0 ||
+		    p->owner[i] == 0) /* so for the last edge, where no cell begins */
 			continue;
 		struct err *err = append_cell(e, p, i, &last_load);
 		if (err)
@@ -436,10 +466,12 @@ struct err *elf_load_segments(struct elf *e)
 	return err;
 }
 
-struct err *elf_add_made_up(struct elf *e, const char *name, uint64_t len, uint8_t perm, uint64_t *ret_va)
+struct err *elf_add_made_up(struct elf *e, const char *name, uint64_t len, uint8_t perm,
+			    uint64_t *ret_va)
 {
 	struct fmt_bin *b = e->b;
-	const struct fmt_segment *last = b->segments.cnt ? &b->segments.data[b->segments.cnt - 1] : NULL;
+	const struct fmt_segment *last =
+		b->segments.cnt ? &b->segments.data[b->segments.cnt - 1] : NULL;
 	uint64_t end = last ? last->va + last->mem_len : ELF_PAGE_LEN;
 	uint64_t top = e->is_64 ? UINT64_MAX : UINT32_MAX;
 	uint64_t gap = 2 * (uint64_t)ELF_PAGE_LEN;
@@ -450,8 +482,8 @@ struct err *elf_add_made_up(struct elf *e, const char *name, uint64_t len, uint8
 		return NULL;
 	}
 	uint64_t va = page_end(end + ELF_PAGE_LEN);
-	struct fmt_segment seg = {.va = va, .mem_len = len, .perm = perm,
-				  .name = {name, (uint32_t)strlen(name)}};
+	struct fmt_segment seg = {
+		.va = va, .mem_len = len, .perm = perm, .name = {name, (uint32_t)strlen(name)}};
 	if (!VEC_PUSH(&b->segments, seg))
 		return &err_nomem;
 	*ret_va = va;

@@ -30,8 +30,9 @@ static uint32_t count_by_hash(const struct elf *e)
 	return c.failed || buckets > words || chains > words - buckets ? 0 : (uint32_t)chains;
 }
 
-/* DT_GNU_HASH: the chain of the highest bucket ends with the last symbol. A table that finds nothing says only
- * how many symbols it leaves out, which linkers do not fill in: `ret_is_empty`. */
+/* DT_GNU_HASH: the chain of the highest bucket ends with the last symbol. A table that finds
+ * nothing says only how many symbols it leaves out, which linkers do not fill in: `ret_is_empty`.
+ */
 static uint32_t count_by_gnu_hash(const struct elf *e, bool *ret_is_empty)
 {
 	*ret_is_empty = true;
@@ -79,8 +80,8 @@ static uint32_t count_by_section(struct elf *e)
 	return 0;
 }
 
-/* A hash table too short for the symbols that relocations use is no trouble for the run-time linker, which only
- * indexes the table; the section is asked when no hash table knows. */
+/* A hash table too short for the symbols that relocations use is no trouble for the run-time
+ * linker, which only indexes the table; the section is asked when no hash table knows. */
 static uint32_t count_dynsym(struct elf *e, uint64_t fit)
 {
 	bool is_empty;
@@ -111,7 +112,8 @@ static void find_dynsym(struct elf *e)
 	uint32_t says = count_dynsym(e, fit);
 	if (says > fit) {
 		finding_add_va(&e->b->findings, FINDING_WARNING, e->dyn.symtab, "dynamic symbols",
-			       "%u symbols, but there is room for %llu", says, (unsigned long long)fit);
+			       "%u symbols, but there is room for %llu", says,
+			       (unsigned long long)fit);
 		says = (uint32_t)fit;
 	}
 	t->cnt = says;
@@ -134,12 +136,14 @@ static void find_symtab(struct elf *e)
 	t->off = sh.off;
 	t->cnt = cnt > UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t)cnt;
 	if (elf_read_sh(e, sh.link, &str) && str.off < e->len)
-		t->str = (struct elf_strtab){str.off, str.len < e->len - str.off ? str.len : e->len - str.off};
+		t->str = (struct elf_strtab){
+			str.off, str.len < e->len - str.off ? str.len : e->len - str.off};
 	else
-		finding_add(&e->b->findings, FINDING_WARNING, sh.off, ".symtab", "its string table is missing");
+		finding_add(&e->b->findings, FINDING_WARNING, sh.off, ".symtab",
+			    "its string table is missing");
 	for (uint32_t i = 1; i < e->shnum; i++) {
-		if (!elf_read_sh(e, i, &sh) || sh.type != SHT_SYMTAB_SHNDX || sh.link != t->sec_idx ||
-		    sh.off >= e->len)
+		if (!elf_read_sh(e, i, &sh) || sh.type != SHT_SYMTAB_SHNDX ||
+		    sh.link != t->sec_idx || sh.off >= e->len)
 			continue;
 		len = sh.len < e->len - sh.off ? sh.len : e->len - sh.off;
 		t->shndx_off = sh.off;
@@ -188,8 +192,8 @@ static bool is_mapping_name(const struct elf *e, const struct fmt_symbol *s)
 	if (e->machine != EM_AARCH64 && e->machine != EM_ARM && e->machine != EM_RISCV)
 		return false;
 	return s->name.len >= 2 && s->name.s[0] == '$' && strchr("xdat", s->name.s[1]) &&
-	       (s->name.len == 2 || s->name.s[2] == '.' || e->machine == EM_RISCV) && s->type == FMT_SYM_NONE &&
-	       s->bind == FMT_BIND_LOCAL;
+	       (s->name.len == 2 || s->name.s[2] == '.' || e->machine == EM_RISCV) &&
+	       s->type == FMT_SYM_NONE && s->bind == FMT_BIND_LOCAL;
 }
 
 /* Linkers write "puts@GLIBC_2.2.5" and "foo@@V1" into the static table. */
@@ -217,7 +221,8 @@ static void set_dynamic_version(struct elf *e, struct fmt_symbol *s, uint16_t ve
 	s->is_default_version = !s->is_undefined && !s->library.s && !(versym & 0x8000);
 }
 
-/* Objects: the symbol's address from its section. Everywhere: thread-local ones are offsets into a template. */
+/* Objects: the symbol's address from its section. Everywhere: thread-local ones are offsets into a
+ * template. */
 static void set_address(struct elf *e, struct fmt_symbol *s, uint64_t value, uint32_t shndx)
 {
 	if (s->is_undefined)
@@ -260,7 +265,8 @@ static struct raw_symbol read_raw(const struct elf *e, struct cur *c)
 	return r;
 }
 
-static void add_symbol(struct elf *e, const struct elf_symtab *t, const struct raw_symbol *r, uint32_t shndx)
+static void add_symbol(struct elf *e, const struct elf_symtab *t, const struct raw_symbol *r,
+		       uint32_t shndx)
 {
 	struct fmt_symbol s = {
 		.name = elf_str(e, &t->str, r->name),
@@ -325,11 +331,13 @@ static void read_table(struct elf *e, struct elf_symtab *t)
 /* Cuts a table to what the memory budget allows. A symbol costs its record and two index words. */
 static void fit_table(struct elf *e, struct elf_symtab *t, const char *what)
 {
-	uint64_t cost = sizeof(struct fmt_symbol) + sizeof(struct fmt_import) + 2 * sizeof(uint32_t);
+	uint64_t cost =
+		sizeof(struct fmt_symbol) + sizeof(struct fmt_import) + 2 * sizeof(uint32_t);
 	if (elf_take(e, (uint64_t)t->cnt * cost))
 		return;
 	uint32_t room = (uint32_t)(e->mem_left / cost);
-	finding_add(&e->b->findings, FINDING_ERROR, t->off, what, "only %u of %u are read", room, t->cnt);
+	finding_add(&e->b->findings, FINDING_ERROR, t->off, what, "only %u of %u are read", room,
+		    t->cnt);
 	t->cnt = room;
 	e->mem_left -= room * cost;
 }
@@ -367,7 +375,9 @@ static struct err *place_commons(struct elf *e)
 				s->va = 0;
 				continue;
 			}
-			uint64_t align = s->va && s->va <= ELF_PAGE_LEN && !(s->va & (s->va - 1)) ? s->va : 1;
+			uint64_t align = s->va && s->va <= ELF_PAGE_LEN && !(s->va & (s->va - 1))
+						 ? s->va
+						 : 1;
 			at = (at + align - 1) & ~(align - 1);
 			if (pass == 1)
 				s->va = e->common_va + at;
@@ -375,7 +385,8 @@ static struct err *place_commons(struct elf *e)
 		}
 		used = at;
 		if (pass == 0 && used) {
-			struct err *err = elf_add_made_up(e, "COMMON", used, FMT_R | FMT_W, &e->common_va);
+			struct err *err =
+				elf_add_made_up(e, "COMMON", used, FMT_R | FMT_W, &e->common_va);
 			if (err)
 				return err;
 		}

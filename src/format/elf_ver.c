@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbol versions (LSB 5.0, "Symbol Versioning"): DT_VERNEED says which version numbers stand for which
- * version of which library, DT_VERDEF which are the file's own. Both are lists linked by
+ * Symbol versions (LSB 5.0, "Symbol Versioning"): DT_VERNEED says which version numbers stand for
+ * which version of which library, DT_VERDEF which are the file's own. Both are lists linked by
  * forward offsets, so a walk always ends; how long it may take is bounded by the number of versions
- * there can be. The run-time linker follows the links and looks at none of the counts (DT_VERNEEDNUM, vn_cnt),
- * which may therefore lie; so does this.
+ * there can be. The run-time linker follows the links and looks at none of the counts
+ * (DT_VERNEEDNUM, vn_cnt), which may therefore lie; so does this.
  */
 #include "format/elf_int.h"
 
@@ -26,7 +26,8 @@ static void set_version(struct elf *e, uint16_t idx, struct fmt_str name, struct
 
 static void bad_list(struct elf *e, const char *what, uint64_t va)
 {
-	finding_add_va(&e->b->findings, FINDING_WARNING, va, what, "the list leaves its segment or has no end");
+	finding_add_va(&e->b->findings, FINDING_WARNING, va, what,
+		       "the list leaves its segment or has no end");
 }
 
 static bool read_need_versions(struct elf *e, struct cur list, uint64_t pos, struct fmt_str library,

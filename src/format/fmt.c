@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening by format, and the questions everybody asks of what was opened: what lies at an address. Only
- * these read across formats; what a header means is known to its reader alone.
+ * Opening by format, and the questions everybody asks of what was opened: what lies at an address.
+ * Only these read across formats; what a header means is known to its reader alone.
  */
 #include "format/fmt.h"
 
@@ -14,7 +14,8 @@ struct err *fmt_open(const uint8_t *bytes, uint64_t len, struct fmt_bin **ret)
 	if (len == 0)
 		return err_new(ERR_BAD_INPUT, "the file is empty");
 	if (len < 4 || memcmp(bytes, "\177ELF", 4) != 0)
-		return err_new(ERR_UNSUPPORTED, "not an ELF file: it looks like %s", fmt_looks_like(bytes, len));
+		return err_new(ERR_UNSUPPORTED, "not an ELF file: it looks like %s",
+			       fmt_looks_like(bytes, len));
 	struct fmt_bin *b = calloc(1, sizeof(*b));
 	if (!b)
 		return &err_nomem;
@@ -65,8 +66,8 @@ const struct fmt_segment *fmt_segment_at(const struct fmt_bin *b, uint64_t va)
 	return va - s->va < s->mem_len ? s : NULL;
 }
 
-/* Sections may overlap in lying files: of those that start at or before `va` the nearest that holds it is
- * taken, looking back over a bounded number of them. */
+/* Sections may overlap in lying files: of those that start at or before `va` the nearest that holds
+ * it is taken, looking back over a bounded number of them. */
 const struct fmt_section *fmt_section_at(const struct fmt_bin *b, uint64_t va)
 {
 	enum { LOOK_BACK = 64 };

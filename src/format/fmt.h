@@ -33,8 +33,9 @@ enum fmt_perm { FMT_R = 4, FMT_W = 2, FMT_X = 1 };
 enum fmt_machine { FMT_MACHINE_NONE, FMT_MACHINE_X86_64, FMT_MACHINE_I386, FMT_MACHINE_A64, FMT_MACHINE_OTHER };
 
 /* What would be mapped. For relocatable objects every allocated section is a segment at an address we
- * chose (fmt_bin.base_va is then ours), and two made-up ones may follow: "COMMON", where common symbols lie, and
- * "GOT", a word for every symbol that code reaches through a global offset table, filled by relocations. Segments are sorted by va and do not overlap: where the file's
+ * chose (fmt_bin.base_va is then ours), and two made-up ones may follow: "COMMON", where common
+ * symbols lie, and "GOT", a word for every symbol that code reaches through a global offset table,
+ * filled by relocations. Segments are sorted by va and do not overlap: where the file's
  * do, the later one in the table wins as the loader's mmap would, the loser is cut, and there is a finding. */
 struct fmt_segment {
 	uint64_t va;       /* first address */

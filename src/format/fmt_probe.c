@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names what a file is that scry does not open, so that the refusal says something useful. A table of magic
- * numbers at fixed offsets, the longest first where one begins like another.
+ * Names what a file is that scry does not open, so that the refusal says something useful. A table
+ * of magic numbers at fixed offsets, the longest first where one begins like another.
  */
 #include "format/fmt_int.h"
 
@@ -29,7 +29,10 @@ static const struct magic magics[] = {
 	{0, 4, "BC\xc0\xde", "LLVM bitcode"},
 	{0, 4, "\xde\xc0\x17\x0b", "wrapped LLVM bitcode"},
 	{0, 2, "\x1f\x8b", "gzip-compressed data; unpack it first"},
-	{0, 6, "\xfd" "7zXZ\0", "xz-compressed data; unpack it first"},
+	{0, 6,
+	 "\xfd"
+	 "7zXZ\0",
+	 "xz-compressed data; unpack it first"},
 	{0, 4, "\x28\xb5\x2f\xfd", "zstd-compressed data; unpack it first"},
 	{0, 3, "BZh", "bzip2-compressed data; unpack it first"},
 	{0, 4, "\x04\x22\x4d\x18", "lz4-compressed data; unpack it first"},
@@ -42,7 +45,10 @@ static const struct magic magics[] = {
 	{0, 4, "\xed\xab\xee\xdb", "an RPM package; extract a member first"},
 	{0, 4, "dex\n", "an Android DEX file"},
 	{0, 4, "hsqs", "a SquashFS image"},
-	{0, 4, "\x1b" "Lua", "Lua bytecode"},
+	{0, 4,
+	 "\x1b"
+	 "Lua",
+	 "Lua bytecode"},
 	{0, 16, "SQLite format 3\0", "an SQLite database"},
 	{0, 4, "%PDF", "a PDF document"},
 	{0, 8, "\x89PNG\r\n\x1a\n", "a PNG image"},
@@ -62,8 +68,8 @@ static const char *name_mz(const uint8_t *bytes, uint64_t len)
 {
 	if (len < 0x40)
 		return "a DOS program (MZ)";
-	uint32_t off = (uint32_t)bytes[0x3c] | (uint32_t)bytes[0x3d] << 8 | (uint32_t)bytes[0x3e] << 16 |
-		       (uint32_t)bytes[0x3f] << 24;
+	uint32_t off = (uint32_t)bytes[0x3c] | (uint32_t)bytes[0x3d] << 8 |
+		       (uint32_t)bytes[0x3e] << 16 | (uint32_t)bytes[0x3f] << 24;
 	if (off <= len && len - off >= 4 && memcmp(bytes + off, "PE\0\0", 4) == 0)
 		return "a PE program (Windows or EFI)";
 	if (off <= len && len - off >= 2 && memcmp(bytes + off, "NE", 2) == 0)
@@ -78,7 +84,8 @@ static bool is_text(const uint8_t *bytes, uint64_t len)
 		uint32_t cp;
 		size_t step = utf8_next((const char *)bytes + i, n - i, &cp);
 		if (step == 0)
-			return n < len && n - i < 4 && i > 0; /* a character cut at the end of the sample */
+			return n < len && n - i < 4 &&
+			       i > 0; /* a character cut at the end of the sample */
 		if (cp < 0x20 && cp != '\t' && cp != '\n' && cp != '\r' && cp != '\f' && cp != 0x1b)
 			return false;
 		i += step;

@@ -6,7 +6,8 @@
 
 #include <pthread.h>
 
-static int (*zlib_uncompress)(uint8_t *out, unsigned long *out_len, const uint8_t *in, unsigned long in_len);
+static int (*zlib_uncompress)(uint8_t *out, unsigned long *out_len, const uint8_t *in,
+			      unsigned long in_len);
 static size_t (*zstd_decompress)(void *out, size_t out_cap, const void *in, size_t in_len);
 static unsigned (*zstd_is_error)(size_t code);
 
@@ -35,7 +36,8 @@ static struct err *copy_err(const struct err *e)
 	return e->fix ? err_fix(copy, "%s", e->fix) : copy;
 }
 
-struct err *fmt_unpack(enum fmt_packing packing, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len)
+struct err *fmt_unpack(enum fmt_packing packing, const uint8_t *in, size_t in_len, uint8_t *out,
+		       size_t out_len)
 {
 	static pthread_once_t zlib_once = PTHREAD_ONCE_INIT;
 	static pthread_once_t zstd_once = PTHREAD_ONCE_INIT;
@@ -45,7 +47,8 @@ struct err *fmt_unpack(enum fmt_packing packing, const uint8_t *in, size_t in_le
 			return copy_err(zlib_err);
 		unsigned long got = out_len;
 		if (zlib_uncompress(out, &got, in, in_len) != 0 || got != out_len)
-			return err_new(ERR_BAD_INPUT, "zlib data is broken or not of the length it claims");
+			return err_new(ERR_BAD_INPUT,
+				       "zlib data is broken or not of the length it claims");
 		return NULL;
 	}
 	pthread_once(&zstd_once, load_zstd);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ELF reader on any bytes: opened or refused with a reason; what was opened keeps the promises of
- * format/fmt.h, every segment and section can be read, and no more memory was taken than promised.
+ * The ELF reader on any bytes: opened or refused with a reason; what was opened keeps the promises
+ * of format/fmt.h, every segment and section can be read, and no more memory was taken than
+ * promised.
  */
 #include "format/fmt.h"
 
@@ -9,12 +10,12 @@
 
 #include <stdio.h>
 
-#define MUST(cond)                                                      \
-	do {                                                            \
-		if (!(cond)) {                                          \
-			fprintf(stderr, "%s does not hold\n", #cond);   \
-			__builtin_trap();                               \
-		}                                                       \
+#define MUST(cond)                                                                                 \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%s does not hold\n", #cond);                              \
+			__builtin_trap();                                                          \
+		}                                                                                  \
 	} while (0)
 
 /* Keeps the reads of section bytes from being dropped. */
@@ -37,9 +38,12 @@ static void check_segments(const struct fmt_bin *b)
 	for (size_t i = 0; i < b->segments.cnt; i++) {
 		const struct fmt_segment *s = &b->segments.data[i];
 		MUST(s->mem_len > 0 && s->mem_len <= UINT64_MAX - s->va);
-		MUST(s->file_len <= s->mem_len && is_inside(s->file_off, s->file_len, b->bytes_len));
-		MUST(i == 0 || b->segments.data[i - 1].va + b->segments.data[i - 1].mem_len <= s->va);
-		MUST(fmt_segment_at(b, s->va) == s && fmt_segment_at(b, s->va + s->mem_len - 1) == s);
+		MUST(s->file_len <= s->mem_len &&
+		     is_inside(s->file_off, s->file_len, b->bytes_len));
+		MUST(i == 0 ||
+		     b->segments.data[i - 1].va + b->segments.data[i - 1].mem_len <= s->va);
+		MUST(fmt_segment_at(b, s->va) == s &&
+		     fmt_segment_at(b, s->va + s->mem_len - 1) == s);
 		uint64_t off;
 		MUST(fmt_va_to_off(b, s->va, &off) == (s->file_len > 0));
 		if (i < 1000) {
@@ -98,23 +102,28 @@ static void check_tables(const struct fmt_bin *b)
 	for (size_t i = 0; i < b->imports.cnt; i++) {
 		const struct fmt_import *m = &b->imports.data[i];
 		MUST(m->symbol < b->symbols.cnt && b->symbols.data[m->symbol].is_undefined);
-		MUST(m->va == 0 || fmt_segment_at(b, m->va) == &b->segments.data[b->segments.cnt - 1]);
+		MUST(m->va == 0 ||
+		     fmt_segment_at(b, m->va) == &b->segments.data[b->segments.cnt - 1]);
 	}
 	for (size_t i = 0; i < b->needed.cnt; i++)
 		check_str(b, b->needed.data[i]);
 	for (size_t i = 0; i < b->code_starts.cnt; i++)
 		MUST(fmt_segment_at(b, b->code_starts.data[i]) != NULL);
-	MUST(!b->build_id || is_inside((uint64_t)(b->build_id - b->bytes), b->build_id_len, b->bytes_len));
+	MUST(!b->build_id ||
+	     is_inside((uint64_t)(b->build_id - b->bytes), b->build_id_len, b->bytes_len));
 }
 
 static void check_memory(const struct fmt_bin *b)
 {
-	uint64_t used = b->segments.cap * sizeof(*b->segments.data) + b->sections.cap * sizeof(*b->sections.data) +
-			b->symbols.cap * sizeof(*b->symbols.data) + b->relocs.cap * sizeof(*b->relocs.data) +
-			b->imports.cap * sizeof(*b->imports.data) + b->needed.cap * sizeof(*b->needed.data) +
+	uint64_t used = b->segments.cap * sizeof(*b->segments.data) +
+			b->sections.cap * sizeof(*b->sections.data) +
+			b->symbols.cap * sizeof(*b->symbols.data) +
+			b->relocs.cap * sizeof(*b->relocs.data) +
+			b->imports.cap * sizeof(*b->imports.data) +
+			b->needed.cap * sizeof(*b->needed.data) +
 			b->code_starts.cap * sizeof(*b->code_starts.data) +
-			b->threads.cap * sizeof(*b->threads.data) + b->section_order.cap * sizeof(uint32_t) +
-			b->arena.used_len;
+			b->threads.cap * sizeof(*b->threads.data) +
+			b->section_order.cap * sizeof(uint32_t) + b->arena.used_len;
 	MUST(used <= (17u << 20) + 4 * b->bytes_len);
 }
 
@@ -123,7 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	struct fmt_bin *b = NULL;
 	struct err *err = fmt_open(bytes, len, &b);
 	if (err) {
-		MUST(err->kind == ERR_UNSUPPORTED || err->kind == ERR_BAD_INPUT || err->kind == ERR_BUDGET);
+		MUST(err->kind == ERR_UNSUPPORTED || err->kind == ERR_BAD_INPUT ||
+		     err->kind == ERR_BUDGET);
 		MUST(err->text && err->text[0]);
 		err_free(err);
 		fuzz_rejected++;

@@ -13,7 +13,8 @@ struct machine_types {
 };
 
 static const struct machine_types kinds[] = {
-	{64, false, EM_X86_64, R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE},
+	{64, false, EM_X86_64, R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT,
+	 R_X86_64_RELATIVE},
 	{32, false, EM_386, R_386_32, R_386_GLOB_DAT, R_386_JMP_SLOT, R_386_RELATIVE},
 	{64, true, EM_PPC64, R_PPC64_ADDR64, R_PPC64_GLOB_DAT, R_PPC64_JMP_SLOT, R_PPC64_RELATIVE},
 	{32, true, EM_PPC, R_PPC_ADDR32, R_PPC_GLOB_DAT, R_PPC_JMP_SLOT, R_PPC_RELATIVE},
@@ -21,8 +22,8 @@ static const struct machine_types kinds[] = {
 
 /* Addresses of the tables, collected while the text segment is laid out. */
 struct tables {
-	uint64_t hash, gnu_hash, symtab, strtab, strsz, versym, verneed, verdef, rel, relsz, jmprel, jmprelsz, relr,
-		relrsz;
+	uint64_t hash, gnu_hash, symtab, strtab, strsz, versym, verneed, verdef, rel, relsz, jmprel,
+		jmprelsz, relr, relrsz;
 	uint64_t dynsym_off, dynstr_off, symtab_cnt;
 	uint32_t name_lib, name_self;
 };
@@ -51,13 +52,24 @@ static void add_symbols(struct elfsample *s, struct tables *t)
 	uint32_t glibc = elfw_str(&str, "GLIBC_2.34");
 	uint32_t own = elfw_str(&str, "OWN_1");
 	elfw_symbol(w, &sym, (struct elfw_sym){0});
-	elfw_symbol(w, &sym, (struct elfw_sym){.name = elfw_str(&str, "puts"), .info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)});
-	elfw_symbol(w, &sym, (struct elfw_sym){.name = elfw_str(&str, "environ"),
-					       .info = ELF64_ST_INFO(STB_WEAK, STT_OBJECT)});
-	elfw_symbol(w, &sym, (struct elfw_sym){.name = elfw_str(&str, "own_func"), .value = s->func_va, .len = 16, .shndx = 1,
-					       .info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)});
-	elfw_symbol(w, &sym, (struct elfw_sym){.name = elfw_str(&str, "own_data"), .value = s->data_va, .len = 8, .shndx = 2,
-					       .info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT)});
+	elfw_symbol(w, &sym,
+		    (struct elfw_sym){.name = elfw_str(&str, "puts"),
+				      .info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)});
+	elfw_symbol(w, &sym,
+		    (struct elfw_sym){.name = elfw_str(&str, "environ"),
+				      .info = ELF64_ST_INFO(STB_WEAK, STT_OBJECT)});
+	elfw_symbol(w, &sym,
+		    (struct elfw_sym){.name = elfw_str(&str, "own_func"),
+				      .value = s->func_va,
+				      .len = 16,
+				      .shndx = 1,
+				      .info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)});
+	elfw_symbol(w, &sym,
+		    (struct elfw_sym){.name = elfw_str(&str, "own_data"),
+				      .value = s->data_va,
+				      .len = 8,
+				      .shndx = 2,
+				      .info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT)});
 	t->symtab_cnt = 5;
 	t->symtab = add_table(w, &sym, NULL);
 	t->strtab = add_table(w, &str, &t->strsz);
@@ -123,9 +135,14 @@ static void add_relocs(struct elfsample *s, const struct elfsample_opts *o, stru
 	struct buf rel = {0};
 	struct buf jmp = {0};
 	struct buf relr = {0};
-	void (*put)(const struct elfw *, struct buf *, struct elfw_reloc) = o->use_rel ? elfw_rel : elfw_rela;
-	put(w, &rel, (struct elfw_reloc){.off = s->pointer_va, .type = k->relative, .addend = (int64_t)s->func_va});
-	put(w, &rel, (struct elfw_reloc){.off = s->init_array_va, .type = k->relative, .addend = (int64_t)s->init_va});
+	void (*put)(const struct elfw *, struct buf *, struct elfw_reloc) =
+		o->use_rel ? elfw_rel : elfw_rela;
+	put(w, &rel,
+	    (struct elfw_reloc){
+		    .off = s->pointer_va, .type = k->relative, .addend = (int64_t)s->func_va});
+	put(w, &rel,
+	    (struct elfw_reloc){
+		    .off = s->init_array_va, .type = k->relative, .addend = (int64_t)s->init_va});
 	put(w, &rel, (struct elfw_reloc){.off = s->slot_environ_va, .sym = 2, .type = k->glob});
 	put(w, &rel, (struct elfw_reloc){.off = s->abs_va, .sym = 4, .type = k->abs, .addend = 4});
 	put(w, &jmp, (struct elfw_reloc){.off = s->slot_puts_va, .sym = 1, .type = k->jump});
@@ -136,9 +153,11 @@ static void add_relocs(struct elfsample *s, const struct elfsample_opts *o, stru
 	t->relr = add_table(w, &relr, &t->relrsz);
 }
 
-static void put_dyn(const struct elfsample_opts *o, struct elfsample *s, struct buf *b, uint64_t tag, uint64_t value)
+static void put_dyn(const struct elfsample_opts *o, struct elfsample *s, struct buf *b,
+		    uint64_t tag, uint64_t value)
 {
-	elfw_dyn(&s->w, b, tag, o->override_tag && o->override_tag == tag ? o->override_value : value);
+	elfw_dyn(&s->w, b, tag,
+		 o->override_tag && o->override_tag == tag ? o->override_value : value);
 }
 
 static void add_dynamic(struct elfsample *s, const struct elfsample_opts *o, const struct tables *t)
@@ -181,15 +200,15 @@ static void add_data(struct elfsample *s, const struct elfsample_opts *o)
 {
 	struct buf b = {0};
 	const struct elfw *w = &s->w;
-	elfw_word(w, &b, 0);                                  /* slot of puts */
-	elfw_word(w, &b, 0);                                  /* slot of environ */
-	elfw_word(w, &b, o->use_rel ? s->func_va : 0);        /* pointer */
-	elfw_word(w, &b, o->use_rel ? 4 : 0);                 /* abs */
-	elfw_word(w, &b, o->use_rel ? s->init_va : 0);        /* init array */
-	elfw_word(w, &b, UINT64_MAX);                         /* its second, empty entry */
-	elfw_word(w, &b, s->func_va);                         /* relr */
+	elfw_word(w, &b, 0);			       /* slot of puts */
+	elfw_word(w, &b, 0);			       /* slot of environ */
+	elfw_word(w, &b, o->use_rel ? s->func_va : 0); /* pointer */
+	elfw_word(w, &b, o->use_rel ? 4 : 0);	       /* abs */
+	elfw_word(w, &b, o->use_rel ? s->init_va : 0); /* init array */
+	elfw_word(w, &b, UINT64_MAX);		       /* its second, empty entry */
+	elfw_word(w, &b, s->func_va);		       /* relr */
 	elfw_word(w, &b, s->init_va);
-	elfw_word(w, &b, 0x1122334455667788);                 /* own_data */
+	elfw_word(w, &b, 0x1122334455667788); /* own_data */
 	elfw_add(&s->w, b.data, b.len, 1);
 	buf_fini(&b);
 }
@@ -214,24 +233,55 @@ static void add_sections(struct elfsample *s, const struct tables *t, uint64_t d
 	struct buf sym = {0};
 	struct buf str = {0};
 	elfw_symbol(w, &sym, (struct elfw_sym){0});
-	elfw_symbol(w, &sym, (struct elfw_sym){.name = elfw_str(&str, "local_func"), .value = s->init_va, .len = 8, .shndx = 1,
-					       .info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC)});
-	elfw_symbol(w, &sym, (struct elfw_sym){.name = elfw_str(&str, "puts@GLIBC_2.34"),
-					       .info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)});
-	elfw_add_sec(w, (struct elfw_sec){.name = ".text", .type = SHT_PROGBITS, .flags = SHF_ALLOC | SHF_EXECINSTR,
-					  .addr = TEXT_VA, .off = TEXT_OFF, .len = CODE_LEN, .align = 16});
-	elfw_add_sec(w, (struct elfw_sec){.name = ".data", .type = SHT_PROGBITS, .flags = SHF_ALLOC | SHF_WRITE,
-					  .addr = DATA_VA, .off = DATA_OFF, .len = data_len, .align = 8});
-	elfw_add_sec(w, (struct elfw_sec){.name = ".dynsym", .type = SHT_DYNSYM, .flags = SHF_ALLOC, .addr = t->symtab,
-					  .off = t->symtab - TEXT_VA + TEXT_OFF, .len = 5 * sym_len, .link = 4,
+	elfw_symbol(w, &sym,
+		    (struct elfw_sym){.name = elfw_str(&str, "local_func"),
+				      .value = s->init_va,
+				      .len = 8,
+				      .shndx = 1,
+				      .info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC)});
+	elfw_symbol(w, &sym,
+		    (struct elfw_sym){.name = elfw_str(&str, "puts@GLIBC_2.34"),
+				      .info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)});
+	elfw_add_sec(w, (struct elfw_sec){.name = ".text",
+					  .type = SHT_PROGBITS,
+					  .flags = SHF_ALLOC | SHF_EXECINSTR,
+					  .addr = TEXT_VA,
+					  .off = TEXT_OFF,
+					  .len = CODE_LEN,
+					  .align = 16});
+	elfw_add_sec(w, (struct elfw_sec){.name = ".data",
+					  .type = SHT_PROGBITS,
+					  .flags = SHF_ALLOC | SHF_WRITE,
+					  .addr = DATA_VA,
+					  .off = DATA_OFF,
+					  .len = data_len,
+					  .align = 8});
+	elfw_add_sec(w, (struct elfw_sec){.name = ".dynsym",
+					  .type = SHT_DYNSYM,
+					  .flags = SHF_ALLOC,
+					  .addr = t->symtab,
+					  .off = t->symtab - TEXT_VA + TEXT_OFF,
+					  .len = 5 * sym_len,
+					  .link = 4,
 					  .ent_len = sym_len});
-	elfw_add_sec(w, (struct elfw_sec){.name = ".dynstr", .type = SHT_STRTAB, .flags = SHF_ALLOC, .addr = t->strtab,
-					  .off = t->strtab - TEXT_VA + TEXT_OFF, .len = t->strsz});
+	elfw_add_sec(w, (struct elfw_sec){.name = ".dynstr",
+					  .type = SHT_STRTAB,
+					  .flags = SHF_ALLOC,
+					  .addr = t->strtab,
+					  .off = t->strtab - TEXT_VA + TEXT_OFF,
+					  .len = t->strsz});
 	uint64_t sym_off = elfw_add(w, sym.data, sym.len, 8);
 	uint64_t str_off = elfw_add(w, str.data, str.len, 1);
-	elfw_add_sec(w, (struct elfw_sec){.name = ".symtab", .type = SHT_SYMTAB, .off = sym_off, .len = sym.len, .link = 6,
-					  .info = 2, .ent_len = sym_len});
-	elfw_add_sec(w, (struct elfw_sec){.name = ".strtab", .type = SHT_STRTAB, .off = str_off, .len = str.len});
+	elfw_add_sec(w, (struct elfw_sec){.name = ".symtab",
+					  .type = SHT_SYMTAB,
+					  .off = sym_off,
+					  .len = sym.len,
+					  .link = 6,
+					  .info = 2,
+					  .ent_len = sym_len});
+	elfw_add_sec(
+		w, (struct elfw_sec){
+			   .name = ".strtab", .type = SHT_STRTAB, .off = str_off, .len = str.len});
 	buf_fini(&sym);
 	buf_fini(&str);
 }
@@ -255,10 +305,14 @@ void elfsample_library(const struct elfsample_opts *o, struct elfsample *ret)
 	add_data(ret, o);
 	add_dynamic(ret, o, &t);
 	uint64_t data_len = w->file.len - DATA_OFF;
-	elfw_add_seg(w, (struct elfw_seg){PT_LOAD, PF_R | PF_X, TEXT_OFF, TEXT_VA, text_len, text_len, 0x1000});
-	elfw_add_seg(w, (struct elfw_seg){PT_LOAD, PF_R | PF_W, DATA_OFF, DATA_VA, data_len, data_len + 0x100, 0x1000});
-	elfw_add_seg(w, (struct elfw_seg){PT_DYNAMIC, PF_R | PF_W, ret->dyn_off, DATA_VA + ret->dyn_off - DATA_OFF,
-					  DATA_OFF + data_len - ret->dyn_off, DATA_OFF + data_len - ret->dyn_off, 8});
+	elfw_add_seg(w, (struct elfw_seg){PT_LOAD, PF_R | PF_X, TEXT_OFF, TEXT_VA, text_len,
+					  text_len, 0x1000});
+	elfw_add_seg(w, (struct elfw_seg){PT_LOAD, PF_R | PF_W, DATA_OFF, DATA_VA, data_len,
+					  data_len + 0x100, 0x1000});
+	elfw_add_seg(w, (struct elfw_seg){PT_DYNAMIC, PF_R | PF_W, ret->dyn_off,
+					  DATA_VA + ret->dyn_off - DATA_OFF,
+					  DATA_OFF + data_len - ret->dyn_off,
+					  DATA_OFF + data_len - ret->dyn_off, 8});
 	if (o->has_sections)
 		add_sections(ret, &t, data_len);
 	elfw_finish(w);

@@ -155,9 +155,13 @@ static void write_header(struct elfw *w, uint64_t phoff, uint64_t shoff, uint32_
 	elfw_word(w, &h, field(w, ELFW_SHOFF, w->secs.cnt > 1 ? shoff : 0));
 	elfw_u32(w, &h, 0);
 	elfw_u16(w, &h, (uint16_t)ehdr_len(w));
-	elfw_u16(w, &h, (uint16_t)field(w, ELFW_PHENTSIZE, is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)));
+	elfw_u16(w, &h,
+		 (uint16_t)field(w, ELFW_PHENTSIZE,
+				 is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)));
 	elfw_u16(w, &h, (uint16_t)field(w, ELFW_PHNUM, w->segs.cnt));
-	elfw_u16(w, &h, (uint16_t)field(w, ELFW_SHENTSIZE, is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)));
+	elfw_u16(w, &h,
+		 (uint16_t)field(w, ELFW_SHENTSIZE,
+				 is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)));
 	elfw_u16(w, &h, (uint16_t)field(w, ELFW_SHNUM, w->secs.cnt > 1 ? w->secs.cnt : 0));
 	elfw_u16(w, &h, (uint16_t)field(w, ELFW_SHSTRNDX, shstrndx));
 	assert(h.len == ehdr_len(w));
@@ -169,7 +173,8 @@ void elfw_finish(struct elfw *w)
 {
 	uint32_t shstrndx = 0;
 	if (w->secs.cnt > 1) {
-		shstrndx = elfw_add_sec(w, (struct elfw_sec){.name = ".shstrtab", .type = SHT_STRTAB, .align = 1});
+		shstrndx = elfw_add_sec(
+			w, (struct elfw_sec){.name = ".shstrtab", .type = SHT_STRTAB, .align = 1});
 		w->secs.data[shstrndx].off = elfw_add(w, w->names.data, w->names.len, 1);
 		w->secs.data[shstrndx].len = w->names.len;
 	}
@@ -188,7 +193,8 @@ void elfw_dyn(const struct elfw *w, struct buf *b, uint64_t tag, uint64_t value)
 	elfw_word(w, b, value);
 }
 
-void elfw_note(const struct elfw *w, struct buf *b, const char *name, uint32_t type, const void *desc, uint32_t len)
+void elfw_note(const struct elfw *w, struct buf *b, const char *name, uint32_t type,
+	       const void *desc, uint32_t len)
 {
 	elfw_u32(w, b, (uint32_t)strlen(name) + 1);
 	elfw_u32(w, b, len);
@@ -220,7 +226,9 @@ void elfw_symbol(const struct elfw *w, struct buf *b, struct elfw_sym s)
 void elfw_rel(const struct elfw *w, struct buf *b, struct elfw_reloc r)
 {
 	elfw_word(w, b, r.off);
-	elfw_word(w, b, w->bits == 64 ? (uint64_t)r.sym << 32 | r.type : (uint64_t)r.sym << 8 | (r.type & 0xff));
+	elfw_word(w, b,
+		  w->bits == 64 ? (uint64_t)r.sym << 32 | r.type
+				: (uint64_t)r.sym << 8 | (r.type & 0xff));
 }
 
 void elfw_rela(const struct elfw *w, struct buf *b, struct elfw_reloc r)

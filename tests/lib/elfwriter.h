@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /*
- * Writes ELF files of either class and byte order from a description, honest or lying: nothing given here is
- * checked, every field of a segment or section is written as it stands, and any field of the ELF header can be
- * overridden before elfw_finish(). Content is added first and its offset used in the headers. Running out
- * of memory aborts, as tests do.
+ * Writes ELF files of either class and byte order from a description, honest or lying: nothing
+ * given here is checked, every field of a segment or section is written as it stands, and any field
+ * of the ELF header can be overridden before elfw_finish(). Content is added first and its offset
+ * used in the headers. Running out of memory aborts, as tests do.
  */
 struct elfw_seg {
 	uint32_t type, flags;
@@ -82,7 +82,8 @@ void elfw_u32(const struct elfw *w, struct buf *b, uint32_t v);
 void elfw_u64(const struct elfw *w, struct buf *b, uint64_t v);
 void elfw_word(const struct elfw *w, struct buf *b, uint64_t v); /* of the class */
 void elfw_dyn(const struct elfw *w, struct buf *b, uint64_t tag, uint64_t value);
-void elfw_note(const struct elfw *w, struct buf *b, const char *name, uint32_t type, const void *desc, uint32_t len);
+void elfw_note(const struct elfw *w, struct buf *b, const char *name, uint32_t type,
+	       const void *desc, uint32_t len);
 
 struct elfw_sym {
 	uint32_t name;
@@ -100,7 +101,8 @@ struct elfw_reloc {
 void elfw_rel(const struct elfw *w, struct buf *b, struct elfw_reloc r);
 void elfw_rela(const struct elfw *w, struct buf *b, struct elfw_reloc r);
 
-/* Appends a string with its NUL to a string table; gives its offset. An empty table gets its empty string first. */
+/* Appends a string with its NUL to a string table; gives its offset. An empty table gets its empty
+ * string first. */
 uint32_t elfw_str(struct buf *strtab, const char *s);
 
 #endif

@@ -91,13 +91,16 @@ void check_invariants(const struct fmt_bin *b)
 		assert_true(s->mem_len > 0);
 		assert_true(s->mem_len <= UINT64_MAX - s->va);
 		assert_true(s->file_len <= s->mem_len);
-		assert_true(s->file_off <= b->bytes_len && s->file_len <= b->bytes_len - s->file_off);
+		assert_true(s->file_off <= b->bytes_len &&
+			    s->file_len <= b->bytes_len - s->file_off);
 		if (i)
-			assert_true(b->segments.data[i - 1].va + b->segments.data[i - 1].mem_len <= s->va);
+			assert_true(b->segments.data[i - 1].va + b->segments.data[i - 1].mem_len <=
+				    s->va);
 	}
 	for (size_t i = 0; i < b->sections.cnt; i++) {
 		const struct fmt_section *s = &b->sections.data[i];
-		assert_true(s->file_off <= b->bytes_len && s->file_len <= b->bytes_len - s->file_off);
+		assert_true(s->file_off <= b->bytes_len &&
+			    s->file_len <= b->bytes_len - s->file_off);
 	}
 	for (size_t i = 1; i < b->relocs.cnt; i++)
 		assert_true(b->relocs.data[i - 1].va <= b->relocs.data[i].va);
@@ -164,8 +167,8 @@ static const struct elfsample_opts kinds[] = {
 
 static void test_header_of_every_kind(void **state)
 {
-	static const enum fmt_machine machines[] = {FMT_MACHINE_X86_64, FMT_MACHINE_I386, FMT_MACHINE_OTHER,
-						    FMT_MACHINE_OTHER};
+	static const enum fmt_machine machines[] = {FMT_MACHINE_X86_64, FMT_MACHINE_I386,
+						    FMT_MACHINE_OTHER, FMT_MACHINE_OTHER};
 	static const char *const names[] = {"x86-64", "i386", "PowerPC64", "PowerPC"};
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		struct elfsample s;
@@ -192,15 +195,16 @@ static void test_lying_ident(void **state)
 		enum elfw_field field;
 		uint64_t value;
 	} rows[] = {
-		{0, ELFW_CLASS, 1}, {0, ELFW_CLASS, 0}, {0, ELFW_CLASS, 77}, {0, ELFW_DATA, 2}, {0, ELFW_DATA, 9},
-		{1, ELFW_CLASS, 2}, {1, ELFW_CLASS, 3}, {1, ELFW_DATA, 2},   {2, ELFW_DATA, 1}, {2, ELFW_DATA, 0},
-		{3, ELFW_DATA, 1},  {3, ELFW_CLASS, 9},
+		{0, ELFW_CLASS, 1}, {0, ELFW_CLASS, 0}, {0, ELFW_CLASS, 77}, {0, ELFW_DATA, 2},
+		{0, ELFW_DATA, 9},  {1, ELFW_CLASS, 2}, {1, ELFW_CLASS, 3},  {1, ELFW_DATA, 2},
+		{2, ELFW_DATA, 1},  {2, ELFW_DATA, 0},	{3, ELFW_DATA, 1},   {3, ELFW_CLASS, 9},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct elfsample s;
 		const struct elfsample_opts *k = &kinds[rows[i].kind];
 		elfsample_library(k, &s);
-		s.w.file.data[rows[i].field == ELFW_CLASS ? EI_CLASS : EI_DATA] = (char)rows[i].value;
+		s.w.file.data[rows[i].field == ELFW_CLASS ? EI_CLASS : EI_DATA] =
+			(char)rows[i].value;
 		struct opened o = open_good(s.w.file.data, s.w.file.len);
 		assert_int_equal(o.b->bits, k->bits);
 		assert_int_equal(o.b->is_be, k->is_be);

@@ -42,20 +42,23 @@ static void test_symbols(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		struct elfsample s;
 		struct opened o = open_sample(&kinds[i], &s);
-		/* Without any table that counts them, the relocations lead up to the last one they name. */
+		/* Without any table that counts them, the relocations lead up to the last one they
+		 * name. */
 		assert_int_equal(o.b->symbols.cnt, kinds[i].has_sections ? 6 : 4);
 		const struct fmt_symbol *puts_sym = &o.b->symbols.data[0];
 		assert_true(str_is(puts_sym->name, "puts"));
 		assert_true(str_is(puts_sym->version, "GLIBC_2.34"));
 		assert_true(str_is(puts_sym->library, "libc.so.6"));
-		assert_true(puts_sym->is_undefined && puts_sym->is_dynamic && !puts_sym->is_exported);
+		assert_true(puts_sym->is_undefined && puts_sym->is_dynamic &&
+			    !puts_sym->is_exported);
 		assert_int_equal(puts_sym->type, FMT_SYM_FUNC);
 		assert_int_equal(o.b->symbols.data[1].bind, FMT_BIND_WEAK);
 		const struct fmt_symbol *func = &o.b->symbols.data[2];
 		assert_true(str_is(func->name, "own_func"));
 		assert_int_equal(func->va, s.func_va);
 		assert_int_equal(func->size_len, 16);
-		assert_true(func->is_exported && func->is_default_version && str_is(func->version, "OWN_1"));
+		assert_true(func->is_exported && func->is_default_version &&
+			    str_is(func->version, "OWN_1"));
 		assert_null(func->library.s);
 		assert_false(o.b->symbols.data[3].is_default_version);
 		assert_int_equal(o.b->is_stripped, !kinds[i].has_sections);
@@ -173,7 +176,8 @@ static void test_lying_counts(void **state)
 		opts.chain_lie = lies[i];
 		struct elfsample s;
 		struct opened o = open_sample(&opts, &s);
-		assert_int_equal(o.b->symbols.cnt, 4); /* DT_HASH is not believed, the relocations are */
+		assert_int_equal(o.b->symbols.cnt,
+				 4); /* DT_HASH is not believed, the relocations are */
 		close_sample(&o, &s);
 	}
 }
@@ -208,7 +212,8 @@ static void test_lying_tables(void **state)
 			fail_msg("row %zu: no finding \"%s\"", i, rows[i].finding);
 		/* One broken table takes no other with it. */
 		assert_int_equal(o.b->segments.data[0].va, 0x11000);
-		assert_true(rows[i].tag == DT_NEEDED || rows[i].tag == DT_STRTAB || o.b->needed.cnt == 1);
+		assert_true(rows[i].tag == DT_NEEDED || rows[i].tag == DT_STRTAB ||
+			    o.b->needed.cnt == 1);
 		close_sample(&o, &s);
 	}
 }
@@ -218,7 +223,11 @@ static void test_unread_counts(void **state)
 {
 	static const struct {
 		uint64_t tag, value;
-	} rows[] = {{DT_STRSZ, 1}, {DT_STRSZ, 0}, {DT_VERNEEDNUM, 0}, {DT_VERDEFNUM, 0x7fffffff}, {DT_VERNEEDNUM, UINT64_MAX}};
+	} rows[] = {{DT_STRSZ, 1},
+		    {DT_STRSZ, 0},
+		    {DT_VERNEEDNUM, 0},
+		    {DT_VERDEFNUM, 0x7fffffff},
+		    {DT_VERNEEDNUM, UINT64_MAX}};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct elfsample s;
 		struct opened o = open_lie(rows[i].tag, rows[i].value, &s);
@@ -244,7 +253,8 @@ static void test_short_hash(void **state)
 	close_sample(&o, &s);
 }
 
-/* The loader's tables: in order, apart, none over code or data of the program, whatever the lengths claim. */
+/* The loader's tables: in order, apart, none over code or data of the program, whatever the lengths
+ * claim. */
 static void check_tables(const struct opened *o, const struct elfsample *s)
 {
 	const struct fmt_table *t = o->b->tables.data;
@@ -292,7 +302,9 @@ static void test_repeated_relocs(void **state)
 	struct buf rela = {0};
 	struct buf dyn = {0};
 	for (int64_t i = 0; i < RELOCS; i++)
-		elfw_rela(&w, &rela, (struct elfw_reloc){.off = 0x100000, .type = R_X86_64_RELATIVE, .addend = i});
+		elfw_rela(&w, &rela,
+			  (struct elfw_reloc){
+				  .off = 0x100000, .type = R_X86_64_RELATIVE, .addend = i});
 	uint64_t off = elfw_add(&w, rela.data, rela.len, 0x1000);
 	elfw_dyn(&w, &dyn, DT_RELA, 0x100000);
 	elfw_dyn(&w, &dyn, DT_RELASZ, rela.len);
@@ -300,7 +312,8 @@ static void test_repeated_relocs(void **state)
 	uint64_t dyn_off = elfw_add(&w, dyn.data, dyn.len, 8);
 	uint64_t len = w.file.len - off;
 	elfw_add_seg(&w, (struct elfw_seg){PT_LOAD, PF_R | PF_W, off, 0x100000, len, len, 0x1000});
-	elfw_add_seg(&w, (struct elfw_seg){PT_DYNAMIC, PF_R, dyn_off, 0x100000 + dyn_off - off, dyn.len, dyn.len, 8});
+	elfw_add_seg(&w, (struct elfw_seg){PT_DYNAMIC, PF_R, dyn_off, 0x100000 + dyn_off - off,
+					   dyn.len, dyn.len, 8});
 	elfw_finish(&w);
 	struct opened o = open_good(w.file.data, w.file.len);
 	assert_int_equal(o.b->relocs.cnt, 16);
@@ -372,7 +385,8 @@ static void test_relr_bomb(void **state)
 	uint64_t dyn_off = elfw_add(&w, dyn.data, dyn.len, 8);
 	uint64_t len = w.file.len - off;
 	elfw_add_seg(&w, (struct elfw_seg){PT_LOAD, PF_R | PF_W, off, 0x100000, len, len, 0x1000});
-	elfw_add_seg(&w, (struct elfw_seg){PT_DYNAMIC, PF_R, dyn_off, 0x100000 + dyn_off - off, dyn.len, dyn.len, 8});
+	elfw_add_seg(&w, (struct elfw_seg){PT_DYNAMIC, PF_R, dyn_off, 0x100000 + dyn_off - off,
+					   dyn.len, dyn.len, 8});
 	elfw_finish(&w);
 	struct opened o = open_good(w.file.data, w.file.len);
 	assert_true(has_finding(o.b, "are read"));
@@ -399,10 +413,18 @@ static void test_name_bomb(void **state)
 	free(name);
 	struct buf sym = {0};
 	for (uint32_t i = 0; i < SYMBOLS; i++)
-		elfw_symbol(&w, &sym, (struct elfw_sym){.name = i ? 1 : 0, .shndx = SHN_ABS, .value = i});
+		elfw_symbol(&w, &sym,
+			    (struct elfw_sym){.name = i ? 1 : 0, .shndx = SHN_ABS, .value = i});
 	uint64_t sym_off = elfw_add(&w, sym.data, sym.len, 8);
-	elfw_add_sec(&w, (struct elfw_sec){.name = ".symtab", .type = SHT_SYMTAB, .off = sym_off, .len = sym.len, .link = 2});
-	elfw_add_sec(&w, (struct elfw_sec){.name = ".strtab", .type = SHT_STRTAB, .off = str_off, .len = NAME_LEN + 2});
+	elfw_add_sec(&w, (struct elfw_sec){.name = ".symtab",
+					   .type = SHT_SYMTAB,
+					   .off = sym_off,
+					   .len = sym.len,
+					   .link = 2});
+	elfw_add_sec(&w, (struct elfw_sec){.name = ".strtab",
+					   .type = SHT_STRTAB,
+					   .off = str_off,
+					   .len = NAME_LEN + 2});
 	elfw_finish(&w);
 	struct opened o = open_good(w.file.data, w.file.len);
 	assert_int_equal(o.b->symbols.cnt, SYMBOLS - 1);
@@ -420,7 +442,8 @@ static void test_name_bomb(void **state)
 static void test_types_of_program(void **state)
 {
 	struct elfsample s;
-	/* A flag or a debugger's hook makes a shared object a program, but not when it has a library's name. */
+	/* A flag or a debugger's hook makes a shared object a program, but not when it has a
+	 * library's name. */
 	struct opened o = open_lie(DT_SONAME, 0, &s);
 	assert_int_equal(o.b->type, FMT_TYPE_SHARED);
 	close_sample(&o, &s);

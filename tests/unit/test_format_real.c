@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ELF reader on programs as compilers make them. Two routes to one answer: what it says of an object's
- * code after relocation beside what the system's linker makes of the same object with the same addresses;
- * symbols, relocations and identities beside what readelf prints; compressed sections beside plain ones.
+ * The ELF reader on programs as compilers make them. Two routes to one answer: what it says of an
+ * object's code after relocation beside what the system's linker makes of the same object with the
+ * same addresses; symbols, relocations and identities beside what readelf prints; compressed
+ * sections beside plain ones.
  */
 #include "test_format.h"
 
@@ -18,19 +19,37 @@
 static char folder[] = "/tmp/scry-format-XXXXXX";
 
 static const char source[] =
-	/* A weak one is reached through a GOT even where nothing else is, and linkers order theirs as they like. */
+	/* A weak one is reached through a GOT even where nothing else is, and linkers order theirs
+	   as they like. */
 	"#ifndef WEAK\n#define WEAK __attribute__((weak))\n#endif\n"
 	"extern int puts(const char *); extern int ext_var; extern int maybe(int) WEAK;\n"
-	"int common_var[4]; static int local = 3; int global = 4; const char *names[] = {\"alpha\", \"beta\"};\n"
+	"int common_var[4]; static int local = 3; int global = 4; const char *names[] = "
+	"{\"alpha\", \"beta\"};\n"
 	"static int helper(int x) { return x * local + global; }\n"
 	"int (*table[])(int) = {helper, maybe, 0}; short *shorts = (short *)&global + 1;\n"
 	"int pick(int x, long *out) {\n"
 	"	switch (x) {\n"
-	"	case 0: puts(\"zero\"); return 1; case 1: return ext_var; case 2: puts(names[1]); return 7;\n"
-	"	case 3: return helper(2); case 4: common_var[1] = x; return 3; case 5: puts(\"five\"); return 9;\n"
+	"	case 0: puts(\"zero\"); return 1; case 1: return ext_var; case 2: puts(names[1]); "
+	"return 7;\n"
+	"	case 3: return helper(2); case 4: common_var[1] = x; return 3; case 5: "
+	"puts(\"five\"); return 9;\n"
 	"	case 6: out[1] = (long)&global; return 8; }\n"
 	"	global += x; return table[x & 1](x) + (maybe ? maybe(2) : 0); }\n"
 	"int entry(int x) { long l[2]; return pick(x, l) + pick(x + 1, l) + (int)l[1]; }\n";
+
+/* Runs a command line in a shell of its own; its exit status, -1 when it did not end by itself. */
+static int run_shell(const char *cmd)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		execl("/bin/sh", "sh", "-c", cmd, (char *)NULL);
+		_exit(127);
+	}
+	int status;
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 
 /* Runs a shell command in the test's folder; its status. */
 static int run(const char *fmt, ...) _printf_(1, 2);
@@ -43,8 +62,7 @@ static int run(const char *fmt, ...)
 	n += vsnprintf(cmd + n, sizeof(cmd) - n, fmt, ap);
 	va_end(ap);
 	snprintf(cmd + n, sizeof(cmd) - n, " >log 2>&1");
-	int status = system(cmd);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	return run_shell(cmd);
 }
 
 static void must_run(const char *what, int status)
@@ -107,7 +125,8 @@ static void close_real(struct real *r)
 	file_close(r->file);
 }
 
-/* A linker script that puts every section where fmt_open() did, and the imports where their slots are. */
+/* A linker script that puts every section where fmt_open() did, and the imports where their slots
+ * are. */
 static void write_script(const struct fmt_bin *b)
 {
 	char path[256];
@@ -116,14 +135,15 @@ static void write_script(const struct fmt_bin *b)
 	assert_non_null(f);
 	for (size_t i = 0; i < b->imports.cnt; i++) {
 		struct fmt_str name = b->symbols.data[b->imports.data[i].symbol].name;
-		fprintf(f, "%.*s = 0x%llx;\n", (int)name.len, name.s, (unsigned long long)b->imports.data[i].va);
+		fprintf(f, "%.*s = 0x%llx;\n", (int)name.len, name.s,
+			(unsigned long long)b->imports.data[i].va);
 	}
 	fprintf(f, "SECTIONS {\n");
 	for (size_t i = 0; i < b->sections.cnt; i++) {
 		const struct fmt_section *s = &b->sections.data[i];
 		if (s->is_alloc && s->mem_len)
-			fprintf(f, "%.*s 0x%llx : { *(%.*s) }\n", (int)s->name.len, s->name.s, (unsigned long long)s->va,
-				(int)s->name.len, s->name.s);
+			fprintf(f, "%.*s 0x%llx : { *(%.*s) }\n", (int)s->name.len, s->name.s,
+				(unsigned long long)s->va, (int)s->name.len, s->name.s);
 	}
 	const struct fmt_segment *common = find_segment(b, "COMMON");
 	if (common)
@@ -146,8 +166,9 @@ static void compare_with_linked(const struct fmt_bin *obj, const struct fmt_bin 
 		assert_int_equal(fmt_read(linked, s->va, theirs, s->mem_len), s->mem_len);
 		for (uint64_t k = 0; k < s->mem_len; k++) {
 			if (ours[k] != theirs[k])
-				fail_msg("%.*s+0x%llx: 0x%02x, the linker has 0x%02x", (int)s->name.len, s->name.s,
-					 (unsigned long long)k, ours[k], theirs[k]);
+				fail_msg("%.*s+0x%llx: 0x%02x, the linker has 0x%02x",
+					 (int)s->name.len, s->name.s, (unsigned long long)k,
+					 ours[k], theirs[k]);
 		}
 		compared++;
 		free(ours);
@@ -156,7 +177,8 @@ static void compare_with_linked(const struct fmt_bin *obj, const struct fmt_bin 
 	assert_true(compared >= 2);
 	for (size_t i = 0; i < obj->symbols.cnt; i++) {
 		const struct fmt_symbol *s = &obj->symbols.data[i];
-		const struct fmt_symbol *other = s->bind == FMT_BIND_GLOBAL && !s->is_undefined ? s : NULL;
+		const struct fmt_symbol *other =
+			s->bind == FMT_BIND_GLOBAL && !s->is_undefined ? s : NULL;
 		for (size_t k = 0; other && k < linked->symbols.cnt; k++) {
 			if (linked->symbols.data[k].name.len == s->name.len &&
 			    memcmp(linked->symbols.data[k].name.s, s->name.s, s->name.len) == 0)
@@ -167,8 +189,10 @@ static void compare_with_linked(const struct fmt_bin *obj, const struct fmt_bin 
 
 static void check_object(const char *compiler, const char *flags, const char *linker)
 {
-	must_run("compiler", run("%s -O1 -ffreestanding -fcommon -fno-merge-constants -fno-asynchronous-unwind-tables"
-				 " -fno-stack-protector -DWEAK= %s -c a.c -o a.o", compiler, flags));
+	must_run("compiler", run("%s -O1 -ffreestanding -fcommon -fno-merge-constants "
+				 "-fno-asynchronous-unwind-tables"
+				 " -fno-stack-protector -DWEAK= %s -c a.c -o a.o",
+				 compiler, flags));
 	struct real obj = open_real("a.o");
 	assert_int_equal(obj.b->type, FMT_TYPE_OBJECT);
 	assert_int_equal(obj.b->findings.list.cnt, 0);
@@ -202,7 +226,8 @@ static void test_object_beside_linker_a64(void **state)
 /* References through a GOT: the slot holds the address of its symbol, and code refers to a slot. */
 static void check_got(const char *compiler, const char *flags)
 {
-	must_run("compiler", run("%s -O1 -ffreestanding -fcommon %s -c a.c -o a.o", compiler, flags));
+	must_run("compiler",
+		 run("%s -O1 -ffreestanding -fcommon %s -c a.c -o a.o", compiler, flags));
 	struct real obj = open_real("a.o");
 	const struct fmt_bin *b = obj.b;
 	const struct fmt_segment *got = find_segment(b, "GOT");
@@ -215,7 +240,8 @@ static void check_got(const char *compiler, const char *flags)
 		const struct fmt_reloc *r = &b->relocs.data[i];
 		assert_true(r->kind != FMT_REL_OTHER);
 		slots += r->va >= got->va && r->va < got->va + got->mem_len;
-		uses += r->va < got->va && r->target >= got->va && r->target < got->va + got->mem_len;
+		uses += r->va < got->va && r->target >= got->va &&
+			r->target < got->va + got->mem_len;
 	}
 	assert_int_equal(slots, got->mem_len / (b->bits / 8));
 	assert_true(slots >= 2 && uses >= slots);
@@ -244,7 +270,8 @@ static void test_object_got(void **state)
 	}
 }
 
-static void read_section(const struct fmt_bin *b, const char *name, struct arena *arena, const uint8_t **ret, size_t *ret_len)
+static void read_section(const struct fmt_bin *b, const char *name, struct arena *arena,
+			 const uint8_t **ret, size_t *ret_len)
 {
 	const struct fmt_section *s = fmt_section_named(b, name);
 	if (!s)
@@ -254,7 +281,8 @@ static void read_section(const struct fmt_bin *b, const char *name, struct arena
 		fail_msg("%s: %s", name, err->text);
 }
 
-static void compare_sections(const struct fmt_bin *a, const char *a_name, const struct fmt_bin *b, const char *b_name)
+static void compare_sections(const struct fmt_bin *a, const char *a_name, const struct fmt_bin *b,
+			     const char *b_name)
 {
 	struct arena arena = {0};
 	const uint8_t *a_data;
@@ -272,12 +300,15 @@ static void compare_sections(const struct fmt_bin *a, const char *a_name, const 
 /* Debug information of an object after relocation is what the linker makes of it. */
 static void test_debug_beside_linker(void **state)
 {
-	static const char *const names[] = {".debug_info", ".debug_aranges", ".debug_line", ".debug_str"};
-	must_run("compiler", run("cc -O1 -g -DWEAK= -ffreestanding -fcommon -fno-pic -fno-merge-constants"
-				 " -fno-asynchronous-unwind-tables -c a.c -o m.o"));
+	static const char *const names[] = {".debug_info", ".debug_aranges", ".debug_line",
+					    ".debug_str"};
+	must_run("compiler",
+		 run("cc -O1 -g -DWEAK= -ffreestanding -fcommon -fno-pic -fno-merge-constants"
+		     " -fno-asynchronous-unwind-tables -c a.c -o m.o"));
 	/* Merged strings would move. */
-	must_run("objcopy", run("objcopy --set-section-flags .debug_str=readonly,debug --set-section-flags "
-				".debug_line_str=readonly,debug m.o a.o"));
+	must_run("objcopy",
+		 run("objcopy --set-section-flags .debug_str=readonly,debug --set-section-flags "
+		     ".debug_line_str=readonly,debug m.o a.o"));
 	struct real obj = open_real("a.o");
 	write_script(obj.b);
 	must_run("linker", run("ld --no-relax -e entry -T script a.o -o a.out"));
@@ -299,7 +330,8 @@ static void test_compressed(void **state)
 	assert_true(fmt_section_named(zlib.b, ".debug_info")->is_compressed);
 	compare_sections(plain.b, ".debug_info", zlib.b, ".debug_info");
 	compare_sections(plain.b, ".debug_str", zlib.b, ".debug_str");
-	const char *gnu_name = fmt_section_named(gnu.b, ".zdebug_str") ? ".zdebug_str" : ".debug_str";
+	const char *gnu_name =
+		fmt_section_named(gnu.b, ".zdebug_str") ? ".zdebug_str" : ".debug_str";
 	compare_sections(plain.b, ".debug_str", gnu.b, gnu_name);
 	if (run("objcopy --compress-debug-sections=zstd plain.o zstd.o") == 0) {
 		struct real zstd = open_real("zstd.o");
@@ -318,7 +350,10 @@ static void test_compressed_lies(void **state)
 	static const struct {
 		uint64_t claim;
 		enum err_kind kind;
-	} rows[] = {{1, ERR_BAD_INPUT}, {1ull << 40, ERR_BUDGET}, {UINT64_MAX, ERR_BUDGET}, {100000, ERR_BAD_INPUT}};
+	} rows[] = {{1, ERR_BAD_INPUT},
+		    {1ull << 40, ERR_BUDGET},
+		    {UINT64_MAX, ERR_BUDGET},
+		    {100000, ERR_BAD_INPUT}};
 	must_run("compiler", run("cc -g -O0 -ffreestanding -gz=zlib -c a.c -o zlib.o"));
 	struct real zlib = open_real("zlib.o");
 	const struct fmt_section *s = fmt_section_named(zlib.b, ".debug_str");
@@ -332,7 +367,8 @@ static void test_compressed_lies(void **state)
 		struct arena arena = {0};
 		const uint8_t *data;
 		size_t len;
-		struct err *err = fmt_section_data(o.b, fmt_section_named(o.b, ".debug_str"), false, &arena, &data, &len);
+		struct err *err = fmt_section_data(o.b, fmt_section_named(o.b, ".debug_str"), false,
+						   &arena, &data, &len);
 		assert_non_null(err);
 		assert_int_equal(err->kind, rows[i].kind);
 		assert_non_null(strstr(err->text, ".debug_str"));
@@ -352,7 +388,8 @@ static void test_many_sections(void **state)
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
 	for (int i = 0; i < 66000; i++)
-		fprintf(f, ".section .d%d,\"a\"\n%s%d: .byte %d\n", i, i % 1000 ? ".Ln" : "name", i, i & 127);
+		fprintf(f, ".section .d%d,\"a\"\n%s%d: .byte %d\n", i, i % 1000 ? ".Ln" : "name", i,
+			i & 127);
 	fprintf(f, ".data\n.quad name66000\n.section .last,\"a\"\nname66000: .byte 99\n");
 	assert_int_equal(fclose(f), 0);
 	must_run("assembler", run("as --64 many.s -o many.o"));
@@ -369,7 +406,8 @@ static void test_many_sections(void **state)
 		assert_int_equal(fmt_read(r.b, s->va, &byte, 1), 1);
 		assert_int_equal(byte, rows[i].byte);
 	}
-	assert_int_equal(find_reloc(r.b, fmt_section_named(r.b, ".data")->va)->value, find_symbol(r.b, "name66000")->va);
+	assert_int_equal(find_reloc(r.b, fmt_section_named(r.b, ".data")->va)->value,
+			 find_symbol(r.b, "name66000")->va);
 	close_real(&r);
 }
 
@@ -419,15 +457,20 @@ static void compare_symbols(const char *path, const struct fmt_bin *b)
 		char ndx[32];
 		char type[32];
 		name[0] = 0;
-		if (sscanf(line, " %u: %llx %*s %31s %*s %*s %31s %2047s", &num, &value, type, ndx, name) < 4 || num == 0)
+		if (sscanf(line, " %u: %llx %*s %31s %*s %*s %31s %2047s", &num, &value, type, ndx,
+			   name) < 4 ||
+		    num == 0)
 			continue;
 		assert_true(num <= b->symbols.cnt);
 		const struct fmt_symbol *s = &b->symbols.data[num - 1];
 		assert_true(s->is_dynamic);
 		char have[2048];
-		snprintf(have, sizeof(have), "%.*s%s%.*s", (int)s->name.len, s->name.s ? s->name.s : "",
-			 !s->version.len ? "" : s->is_default_version ? "@@" : "@", (int)s->version.len,
-			 s->version.s ? s->version.s : "");
+		snprintf(have, sizeof(have), "%.*s%s%.*s", (int)s->name.len,
+			 s->name.s ? s->name.s : "",
+			 !s->version.len	 ? ""
+			 : s->is_default_version ? "@@"
+						 : "@",
+			 (int)s->version.len, s->version.s ? s->version.s : "");
 		/* Symbols that only name a version (ABS) are printed without it. */
 		if (strcmp(type, "SECTION") != 0 && strcmp(ndx, "ABS") != 0)
 			assert_string_equal(have, name);
@@ -442,16 +485,19 @@ static void compare_symbols(const char *path, const struct fmt_bin *b)
 
 static void test_beside_readelf(void **state)
 {
-	static const char *const paths[] = {"/bin/ls", "/bin/bash", "/lib/x86_64-linux-gnu/libc.so.6",
-					    "/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"};
+	static const char *const paths[] = {
+		"/bin/ls", "/bin/bash", "/lib/x86_64-linux-gnu/libc.so.6",
+		"/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"};
 	size_t done = 0;
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		struct real r;
 		char cmd[512];
 		if (!open_path(paths[i], &r))
 			continue;
-		snprintf(cmd, sizeof(cmd), "readelf -rW %s 2>/dev/null | grep -c '^[0-9a-f]\\{8\\}' | "
-			 "awk '{for (i = 0; i < $1; i++) print i}'", paths[i]);
+		snprintf(cmd, sizeof(cmd),
+			 "readelf -rW %s 2>/dev/null | grep -c '^[0-9a-f]\\{8\\}' | "
+			 "awk '{for (i = 0; i < $1; i++) print i}'",
+			 paths[i]);
 		assert_int_equal(r.b->relocs.cnt, count_lines(cmd));
 		compare_build_id(paths[i], r.b);
 		compare_symbols(paths[i], r.b);
@@ -476,10 +522,12 @@ static void test_programs_of_this_machine(void **state)
 		bool is_wanted = list[i]->d_type == DT_REG && opened < FILES_MAX;
 		free(list[i]);
 		struct stat st;
-		if (!is_wanted || stat(path, &st) || st.st_size > SIZE_MAX_LEN || !open_path(path, &r))
+		if (!is_wanted || stat(path, &st) || st.st_size > SIZE_MAX_LEN ||
+		    !open_path(path, &r))
 			continue;
 		if (r.b->findings.list.cnt)
-			fail_msg("%s: %s: %s", path, r.b->findings.list.data[0].what, r.b->findings.list.data[0].why);
+			fail_msg("%s: %s: %s", path, r.b->findings.list.data[0].what,
+				 r.b->findings.list.data[0].why);
 		assert_true(r.b->has_entry || r.b->type == FMT_TYPE_SHARED);
 		assert_true(r.b->code_starts.cnt > 0);
 		close_real(&r);
@@ -489,10 +537,12 @@ static void test_programs_of_this_machine(void **state)
 	assert_true(opened > 20);
 }
 
-/* What linkers of today make: packed relative relocations, static-pie, old hash style, x32-less i386. */
+/* What linkers of today make: packed relative relocations, static-pie, old hash style, x32-less
+ * i386. */
 static void test_link_variants(void **state)
 {
-	static const char program[] = "#include <stdio.h>\nint main(void) { puts(\"x\"); return 0; }\n";
+	static const char program[] =
+		"#include <stdio.h>\nint main(void) { puts(\"x\"); return 0; }\n";
 	write_text("p.c", program);
 	static const struct {
 		const char *flags;
@@ -521,12 +571,14 @@ static void test_link_variants(void **state)
 		if (!strstr(rows[i].flags, "static")) {
 			const struct fmt_import *puts_import = NULL;
 			for (size_t k = 0; k < r.b->imports.cnt; k++) {
-				if (str_is(r.b->symbols.data[r.b->imports.data[k].symbol].name, "puts"))
+				if (str_is(r.b->symbols.data[r.b->imports.data[k].symbol].name,
+					   "puts"))
 					puts_import = &r.b->imports.data[k];
 			}
 			assert_non_null(puts_import);
 			assert_true(puts_import->got_va != 0);
-			assert_true(str_is(r.b->symbols.data[puts_import->symbol].library, "libc.so.6"));
+			assert_true(str_is(r.b->symbols.data[puts_import->symbol].library,
+					   "libc.so.6"));
 		}
 		assert_true(r.b->eh_frame.len > 0);
 		/* A static program's IRELATIVE words are in no dynamic table. */
@@ -541,7 +593,8 @@ static void test_link_variants(void **state)
 /* What makes an object a kernel module is its .modinfo. */
 static void test_module(void **state)
 {
-	write_text("m.c", "static const char info[] __attribute__((section(\".modinfo\"), used)) = \"license=GPL\";\n"
+	write_text("m.c", "static const char info[] __attribute__((section(\".modinfo\"), used)) = "
+			  "\"license=GPL\";\n"
 			  "extern int printk(const char *, ...);\n"
 			  "int init_module(void) { return printk(\"hello\"); }\n");
 	must_run("compiler", run("cc -O1 -ffreestanding -mcmodel=kernel -fno-pie -c m.c -o m.ko"));
@@ -565,7 +618,7 @@ static int remove_folder(void **state)
 {
 	char cmd[256];
 	snprintf(cmd, sizeof(cmd), "rm -rf %s", folder);
-	return system(cmd);
+	return run_shell(cmd);
 }
 
 int test_format_real(void)

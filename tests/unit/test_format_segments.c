@@ -103,7 +103,8 @@ static void test_firmware_is_not_paged(void **state)
 		load(&w, 0x2400, 0x400400, 0x100, 0x100);
 		load(&w, 0, 0x400800, 0, 0x100);
 		if (is_hosted)
-			elfw_add_seg(&w, (struct elfw_seg){PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 16});
+			elfw_add_seg(&w,
+				     (struct elfw_seg){PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 16});
 		struct opened o = finish_program(&w);
 		assert_int_equal(byte_at(o.b, 0x400000), is_hosted ? 'C' : 'B');
 		assert_int_equal(byte_at(o.b, 0x400400), 'C');
@@ -113,7 +114,8 @@ static void test_firmware_is_not_paged(void **state)
 	}
 }
 
-/* The first one over the second in the table's order: the later wins although its address is lower. */
+/* The first one over the second in the table's order: the later wins although its address is lower.
+ */
 static void test_overlap_by_order(void **state)
 {
 	struct elfw w;
@@ -128,7 +130,8 @@ static void test_overlap_by_order(void **state)
 	elfw_fini(&w);
 }
 
-/* Memory behind p_filesz is cleared to the end of its page and hides what an earlier mapping put there. */
+/* Memory behind p_filesz is cleared to the end of its page and hides what an earlier mapping put
+ * there. */
 static void test_bss_hides_earlier(void **state)
 {
 	struct elfw w;
@@ -161,23 +164,22 @@ static void test_entry_in_slack(void **state)
 	elfw_fini(&w);
 }
 
-/* A whole program in 45 bytes: the program header lies inside the ELF header, which the file does not even
- * finish. Linux runs such files (fields it does not check hold other things). */
+/* A whole program in 45 bytes: the program header lies inside the ELF header, which the file does
+ * not even finish. Linux runs such files (fields it does not check hold other things). */
 static void test_tiny_program(void **state)
 {
 	static const uint8_t tiny[45] = {
-		0x7f, 'E', 'L', 'F',
-		1, 0, 0, 0,             /* EI_CLASS..; p_type PT_LOAD */
-		0, 0, 0, 0,             /* p_offset */
-		0, 0, 1, 0,             /* p_vaddr 0x10000 */
-		2, 0, 3, 0,             /* e_type, e_machine; p_paddr */
-		0x20, 0, 1, 0,          /* e_version; p_filesz */
-		0x20, 0, 1, 0,          /* e_entry 0x10020; p_memsz */
-		4, 0, 0, 0,             /* e_phoff; p_flags R */
-		0x31, 0xc0, 0x40, 0xb3, /* e_shoff; p_align: the code begins */
-		0x2a, 0xcd, 0x80, 0x90, /* e_flags */
-		0x34, 0,                /* e_ehsize */
-		0x20, 0, 1,             /* e_phentsize, e_phnum */
+		0x7f, 'E',  'L',  'F',	1, 0, 0, 0, /* EI_CLASS..; p_type PT_LOAD */
+		0,    0,    0,	  0,		    /* p_offset */
+		0,    0,    1,	  0,		    /* p_vaddr 0x10000 */
+		2,    0,    3,	  0,		    /* e_type, e_machine; p_paddr */
+		0x20, 0,    1,	  0,		    /* e_version; p_filesz */
+		0x20, 0,    1,	  0,		    /* e_entry 0x10020; p_memsz */
+		4,    0,    0,	  0,		    /* e_phoff; p_flags R */
+		0x31, 0xc0, 0x40, 0xb3,		    /* e_shoff; p_align: the code begins */
+		0x2a, 0xcd, 0x80, 0x90,		    /* e_flags */
+		0x34, 0,			    /* e_ehsize */
+		0x20, 0,    1,			    /* e_phentsize, e_phnum */
 	};
 	struct opened o = open_good(tiny, sizeof(tiny));
 	assert_int_equal(o.b->bits, 32);
@@ -198,11 +200,11 @@ static void test_lying_sizes(void **state)
 {
 	struct elfw w;
 	begin_program(&w);
-	load(&w, 0x0, 0x400000, 0x1000, 0x800);                  /* more in the file than in memory */
-	load(&w, 0x2000, 0x500000, 0x100000, 0x100000);          /* past the end of the file */
+	load(&w, 0x0, 0x400000, 0x1000, 0x800);		/* more in the file than in memory */
+	load(&w, 0x2000, 0x500000, 0x100000, 0x100000); /* past the end of the file */
 	load(&w, 0x1000, UINT64_MAX - 0xfff, 0x1000, UINT64_MAX); /* past the end of addresses */
-	load(&w, UINT64_MAX - 0xfff, 0x600000, 0x10, 0x10);      /* offset nowhere */
-	load(&w, 0x1000, 0x700000, 0, 0);                        /* nothing */
+	load(&w, UINT64_MAX - 0xfff, 0x600000, 0x10, 0x10);	  /* offset nowhere */
+	load(&w, 0x1000, 0x700000, 0, 0);			  /* nothing */
 	struct opened o = finish_program(&w);
 	assert_int_equal(fmt_segment_at(o.b, 0x400000)->mem_len, 0x800);
 	const struct fmt_segment *cut = fmt_segment_at(o.b, 0x500000);
@@ -279,16 +281,19 @@ static void test_broken_sections_do_not_matter(void **state)
 	static const struct {
 		enum elfw_field field;
 		uint64_t value;
-	} lies[] = {{ELFW_SHOFF, 0xdeadbeef00},       {ELFW_SHOFF, 1},     {ELFW_SHOFF, UINT64_MAX},
-		    {ELFW_SHNUM, 0xffff},             {ELFW_SHNUM, 0},     {ELFW_SHSTRNDX, 0xfff0},
-		    {ELFW_SHSTRNDX, SHN_XINDEX},      {ELFW_SHENTSIZE, 0}, {ELFW_SHENTSIZE, 0xffff},
+	} lies[] = {{ELFW_SHOFF, 0xdeadbeef00},	 {ELFW_SHOFF, 1},     {ELFW_SHOFF, UINT64_MAX},
+		    {ELFW_SHNUM, 0xffff},	 {ELFW_SHNUM, 0},     {ELFW_SHSTRNDX, 0xfff0},
+		    {ELFW_SHSTRNDX, SHN_XINDEX}, {ELFW_SHENTSIZE, 0}, {ELFW_SHENTSIZE, 0xffff},
 		    {ELFW_SHENTSIZE, 1}};
 	for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
 		struct elfw w;
 		begin_program(&w);
 		load(&w, 0x0, 0x400000, 0x1000, 0x1000);
-		elfw_add_sec(&w, (struct elfw_sec){.name = ".text", .type = SHT_PROGBITS, .flags = SHF_ALLOC,
-						   .addr = 0x400000, .len = 0x100});
+		elfw_add_sec(&w, (struct elfw_sec){.name = ".text",
+						   .type = SHT_PROGBITS,
+						   .flags = SHF_ALLOC,
+						   .addr = 0x400000,
+						   .len = 0x100});
 		elfw_set(&w, lies[i].field, lies[i].value);
 		struct opened o = finish_program(&w);
 		assert_int_equal(o.b->segments.cnt, 1);
@@ -305,8 +310,13 @@ static void test_extended_section_numbers(void **state)
 	begin_program(&w);
 	load(&w, 0x0, 0x400000, 0x1000, 0x1000);
 	for (uint32_t i = 1; i < SECTIONS; i++)
-		elfw_add_sec(&w, (struct elfw_sec){.name = i == 69000 ? ".far" : i == 1 ? ".near" : NULL, .type = SHT_PROGBITS,
-						   .flags = SHF_ALLOC, .addr = 0x400000, .len = 1});
+		elfw_add_sec(&w, (struct elfw_sec){.name = i == 69000 ? ".far"
+							   : i == 1   ? ".near"
+								      : NULL,
+						   .type = SHT_PROGBITS,
+						   .flags = SHF_ALLOC,
+						   .addr = 0x400000,
+						   .len = 1});
 	elfw_set(&w, ELFW_SHNUM, 0);
 	elfw_set(&w, ELFW_SHSTRNDX, SHN_XINDEX);
 	w.secs.data[0].len = SECTIONS + 1;
@@ -335,8 +345,11 @@ static void test_million_sections(void **state)
 	free(name);
 	elfw_add_sec(&w, (struct elfw_sec){.type = SHT_STRTAB, .off = name_off, .len = NAME_LEN});
 	for (uint32_t i = 0; i < SECTIONS; i++)
-		elfw_add_sec(&w, (struct elfw_sec){.name_off = i % NAME_LEN, .type = SHT_PROGBITS, .flags = SHF_ALLOC,
-						   .addr = i * 3, .len = 100});
+		elfw_add_sec(&w, (struct elfw_sec){.name_off = i % NAME_LEN,
+						   .type = SHT_PROGBITS,
+						   .flags = SHF_ALLOC,
+						   .addr = i * 3,
+						   .len = 100});
 	elfw_set(&w, ELFW_SHNUM, 0);
 	elfw_set(&w, ELFW_SHSTRNDX, 1);
 	w.secs.data[0].len = w.secs.cnt + 1;
@@ -352,10 +365,17 @@ static void test_sections_in_place_of_segments(void **state)
 {
 	struct elfw w;
 	begin_program(&w);
-	elfw_add_sec(&w, (struct elfw_sec){.name = ".text", .type = SHT_PROGBITS, .flags = SHF_ALLOC | SHF_EXECINSTR,
-					   .addr = 0x400000, .off = 0x1000, .len = 0x20});
-	elfw_add_sec(&w, (struct elfw_sec){.name = ".bss", .type = SHT_NOBITS, .flags = SHF_ALLOC | SHF_WRITE,
-					   .addr = 0x500000, .len = 0x40});
+	elfw_add_sec(&w, (struct elfw_sec){.name = ".text",
+					   .type = SHT_PROGBITS,
+					   .flags = SHF_ALLOC | SHF_EXECINSTR,
+					   .addr = 0x400000,
+					   .off = 0x1000,
+					   .len = 0x20});
+	elfw_add_sec(&w, (struct elfw_sec){.name = ".bss",
+					   .type = SHT_NOBITS,
+					   .flags = SHF_ALLOC | SHF_WRITE,
+					   .addr = 0x500000,
+					   .len = 0x40});
 	struct opened o = finish_program(&w);
 	assert_int_equal(o.b->segments.cnt, 2);
 	assert_true(str_is(o.b->segments.data[0].name, ".text"));
@@ -393,8 +413,12 @@ static void test_section_kinds(void **state)
 	begin_program(&w);
 	load(&w, 0x0, 0x400000, 0x1000, 0x1000);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		elfw_add_sec(&w, (struct elfw_sec){.name = rows[i].name, .type = rows[i].type, .flags = rows[i].flags,
-						   .addr = 0x400000 + i * 16, .off = i * 16, .len = 16});
+		elfw_add_sec(&w, (struct elfw_sec){.name = rows[i].name,
+						   .type = rows[i].type,
+						   .flags = rows[i].flags,
+						   .addr = 0x400000 + i * 16,
+						   .off = i * 16,
+						   .len = 16});
 	struct opened o = finish_program(&w);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct fmt_section *s = fmt_section_named(o.b, rows[i].name);
@@ -479,7 +503,10 @@ static void test_notes_and_interp(void **state)
 	load(&w, 0x0, 0x400000, 0x1000, 0x1000);
 	elfw_add_seg(&w, (struct elfw_seg){PT_NOTE, PF_R, note_off, 0, notes.len, notes.len, 4});
 	elfw_add_seg(&w, (struct elfw_seg){PT_INTERP, PF_R, interp_off, 0, 11, 11, 1});
-	elfw_add_sec(&w, (struct elfw_sec){.name = ".gnu_debuglink", .type = SHT_PROGBITS, .off = link_off, .len = 16});
+	elfw_add_sec(&w, (struct elfw_sec){.name = ".gnu_debuglink",
+					   .type = SHT_PROGBITS,
+					   .off = link_off,
+					   .len = 16});
 	buf_fini(&notes);
 	struct opened o = finish_program(&w);
 	assert_int_equal(o.b->build_id_len, 20);
