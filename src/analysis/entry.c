@@ -97,14 +97,17 @@ bool code_effect(const struct code *c, uint32_t loc, struct arch_effect *ret)
 
 bool code_gives_back_stack(const struct code *c, uint32_t loc)
 {
+	const struct arch *a = c->arch;
+	/* Where arguments go over the stack, taking them off again is not the end of a function; restoring is. */
+	uint64_t restored = a->bits == 32 ? ~a->call_clobbers & ~((uint64_t)1 << a->sp_reg) : UINT64_MAX;
 	for (unsigned n = 0; n < 4; n++) {
 		uint32_t q = code_insn_before(c, loc);
 		struct arch_effect e;
 		if (q == CODE_NONE || code_has(c, c->rec_bits, q) || !code_effect(c, q, &e))
 			return false;
-		if (!e.sp_is_known || e.sp_delta > 0)
+		if ((!e.sp_is_known || e.sp_delta > 0) && e.writes & restored)
 			return true;
-		if (e.sp_delta < 0)
+		if (e.sp_delta)
 			return false;
 		loc = q;
 	}
