@@ -369,8 +369,9 @@ static struct err *edges_make(struct ses_snap *sn, const struct ses_call *call)
 		VEC_FREE(&rows);
 		return e;
 	}
-	qsort(rows.data, rows.cnt, sizeof(*rows.data), edge_cmp);
 	uint64_t n = 0;
+	if (rows.cnt)
+		qsort(rows.data, rows.cnt, sizeof(*rows.data), edge_cmp);
 	for (size_t i = 0; i < rows.cnt; i++) {
 		if (n && !edge_cmp(&rows.data[n - 1], &rows.data[i]))
 			rows.data[n - 1].cnt++;
