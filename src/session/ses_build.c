@@ -243,14 +243,61 @@ struct err *ses_build(struct ses *s)
 	return e;
 }
 
-/* Everything the file's own tables say, as an image without items: functions are what symbols call functions. */
-static bool ses_preview_funcs(struct image_data *d)
+struct preview_func {
+	uint32_t loc, len;
+};
+
+static int preview_cmp(const void *x, const void *y)
 {
-	for (size_t i = 0; i < d->segs.cnt; i++) {
-		if (!VEC_PUSH(&d->run_loc, d->segs.data[i].loc) || !VEC_PUSH(&d->run_kind, IMAGE_UNKNOWN))
+	const struct preview_func *a = x, *b = y;
+	if (a->loc != b->loc)
+		return a->loc < b->loc ? -1 : 1;
+	return a->len > b->len ? -1 : a->len < b->len;
+}
+
+/* Functions as the symbols tell, one a place, cut where the next begins. */
+static bool preview_put_funcs(struct image_data *d, struct preview_func *f, size_t cnt)
+{
+	qsort(f, cnt, sizeof(*f), preview_cmp);
+	for (size_t i = 0; i < cnt; i++) {
+		if (i && f[i].loc == f[i - 1].loc)
+			continue;
+		size_t next = i + 1;
+		while (next < cnt && f[next].loc == f[i].loc)
+			next++;
+		int seg = space_seg_of_loc(&d->space, f[i].loc);
+		if (seg < 0)
+			continue;
+		uint64_t end = d->segs.data[seg].loc + d->segs.data[seg].mem_len;
+		if (next < cnt)
+			end = MIN(end, f[next].loc);
+		uint32_t len = (uint32_t)MIN(end - f[i].loc, f[i].len ? f[i].len : 1);
+		struct image_func fn = {.loc = f[i].loc, .size_len = len, .range_first = (uint32_t)d->func_ranges.cnt, .range_cnt = 1,
+					.source = IMAGE_SRC_SYMBOL, .thunk_to = LOC_NONE};
+		struct image_range r = {.loc = f[i].loc, .len = len, .func = (uint32_t)d->funcs.cnt};
+		if (!VEC_PUSH(&d->funcs, fn) || !VEC_PUSH(&d->func_ranges, r))
 			return false;
 	}
 	return true;
+}
+
+/* Everything the file's own tables say, as an image without items. */
+static bool preview_fill(struct image_data *d)
+{
+	VEC(struct preview_func) f = {0};
+	bool ok = true;
+	for (size_t i = 0; i < d->segs.cnt && ok; i++)
+		ok = VEC_PUSH(&d->run_loc, d->segs.data[i].loc) && VEC_PUSH(&d->run_kind, IMAGE_UNKNOWN);
+	for (size_t i = 0; i < d->symbols.cnt && ok; i++) {
+		const struct image_symbol *s = &d->symbols.data[i];
+		bool is_func = s->type == FMT_SYM_FUNC || s->type == FMT_SYM_IFUNC;
+		if (is_func && s->loc != LOC_NONE && !(s->flags & IMAGE_SYM_UNDEFINED))
+			ok = VEC_PUSH(&f, (struct preview_func){s->loc, s->size_len});
+	}
+	if (ok && f.cnt)
+		ok = preview_put_funcs(d, f.data, f.cnt);
+	VEC_FREE(&f);
+	return ok;
 }
 
 struct err *ses_build_preview(struct ses *s, struct ses_snap **ret)
@@ -259,7 +306,7 @@ struct err *ses_build_preview(struct ses *s, struct ses_snap **ret)
 	struct image_data d = {0};
 	struct buf bytes = {0};
 	struct err *e = image_data_from_fmt(s->bin, unknown, &d);
-	if (!e && !ses_preview_funcs(&d))
+	if (!e && !preview_fill(&d))
 		e = &err_nomem;
 	if (!e)
 		e = image_serialize(&d, &bytes);
