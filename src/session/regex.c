@@ -8,8 +8,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#define REGEX_MATCH_LIMIT 2000000
+#define REGEX_MATCH_LIMIT 1000000
 #define REGEX_HEAP_KIB 65536
+#define REGEX_WINDOW 65536 /* places a match may begin at, between two looks at the caller's wishes */
 
 static __typeof__(pcre2_compile) *re_compile;
 static __typeof__(pcre2_code_free) *re_code_free;
@@ -22,6 +23,7 @@ static __typeof__(pcre2_match_context_create) *re_context_create;
 static __typeof__(pcre2_match_context_free) *re_context_free;
 static __typeof__(pcre2_set_match_limit) *re_set_match_limit;
 static __typeof__(pcre2_set_heap_limit) *re_set_heap_limit;
+static __typeof__(pcre2_set_offset_limit) *re_set_offset_limit;
 
 static pthread_mutex_t re_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool re_is_loaded;
@@ -30,6 +32,9 @@ struct regex {
 	pcre2_code *code;
 	pcre2_match_data *data;
 	pcre2_match_context *context;
+	regex_check_fn *check;
+	void *check_ctx;
+	struct err *stopped; /* by the caller */
 	int failure; /* PCRE2's negative code when a match ended otherwise than by yes or no */
 };
 
@@ -47,6 +52,7 @@ struct err *regex_try(void)
 		{"pcre2_match_context_free_8", (void **)&re_context_free},
 		{"pcre2_set_match_limit_8", (void **)&re_set_match_limit},
 		{"pcre2_set_heap_limit_8", (void **)&re_set_heap_limit},
+		{"pcre2_set_offset_limit_8", (void **)&re_set_offset_limit},
 	};
 	pthread_mutex_lock(&re_lock);
 	struct err *e = NULL;
@@ -67,7 +73,7 @@ struct err *regex_new(const char *pattern, struct regex **ret)
 		return &err_nomem;
 	int code;
 	size_t at;
-	r->code = re_compile((PCRE2_SPTR)pattern, strlen(pattern), 0, &code, &at, NULL);
+	r->code = re_compile((PCRE2_SPTR)pattern, strlen(pattern), PCRE2_USE_OFFSET_LIMIT, &code, &at, NULL);
 	if (!r->code) {
 		char why[160] = "";
 		re_message(code, (PCRE2_UCHAR *)why, sizeof(why));
@@ -96,15 +102,36 @@ void regex_free(struct regex *r)
 		re_context_free(r->context);
 	if (r->code)
 		re_code_free(r->code);
+	err_free(r->stopped);
 	free(r);
+}
+
+void regex_set_check(struct regex *r, regex_check_fn *check, void *ctx)
+{
+	r->check = check;
+	r->check_ctx = ctx;
+}
+
+/* One window: matches that begin in [from, from + REGEX_WINDOW). */
+static int regex_window(struct regex *r, const uint8_t *p, size_t len, size_t from)
+{
+	re_set_offset_limit(r->context, from + REGEX_WINDOW - 1);
+	return re_match(r->code, p, len, from, 0, r->data, r->context);
 }
 
 bool regex_find(struct regex *r, const uint8_t *p, size_t len, size_t from, size_t *ret_at, size_t *ret_len)
 {
-	while (from < len && !r->failure) {
-		int rc = re_match(r->code, p, len, from, 0, r->data, r->context);
+	while (from < len && !r->failure && !r->stopped) {
+		int rc = regex_window(r, p, len, from);
+		if (rc == PCRE2_ERROR_NOMATCH) {
+			if (len - from <= REGEX_WINDOW)
+				return false;
+			from += REGEX_WINDOW;
+			r->stopped = r->check ? r->check(r->check_ctx) : NULL;
+			continue;
+		}
 		if (rc < 0) {
-			r->failure = rc == PCRE2_ERROR_NOMATCH ? 0 : rc;
+			r->failure = rc;
 			return false;
 		}
 		const size_t *o = re_ovector(r->data);
@@ -118,9 +145,13 @@ bool regex_find(struct regex *r, const uint8_t *p, size_t len, size_t from, size
 	return false;
 }
 
-struct err *regex_error(const struct regex *r)
+struct err *regex_error(struct regex *r)
 {
-	if (!r || !r->failure)
+	if (!r)
+		return NULL;
+	if (r->stopped)
+		return take_ptr(r->stopped);
+	if (!r->failure)
 		return NULL;
 	char why[160] = "";
 	re_message(r->failure, (PCRE2_UCHAR *)why, sizeof(why));

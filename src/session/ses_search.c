@@ -98,6 +98,11 @@ static struct err *pattern_imm(struct search *q)
 	return *end || !q->what[is_negative] ? err_new(ERR_INVALID, "imm: '%s' is not a number", q->what) : NULL;
 }
 
+static struct err *search_check(void *ctx)
+{
+	return ses_call_check(((struct search *)ctx)->call);
+}
+
 static struct err *search_compile(struct search *q)
 {
 	switch (q->kind) {
@@ -326,6 +331,8 @@ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct 
 	q->limit = ask->limit ? ask->limit : 1000;
 	q->back = ask->back;
 	struct err *e = search_compile(q);
+	if (!e && q->regex)
+		regex_set_check(q->regex, search_check, q);
 	if (!e)
 		e = q->kind == SES_SEARCH_IMM || q->kind == SES_SEARCH_INSN ? scan_insns(q, ask->from_va) : scan_segments(q, ask->from_va);
 	if (!e)
