@@ -482,10 +482,16 @@ void tui_list_scroll(struct tui *t, struct tui_list *l, int rows)
 
 bool tui_list_click(struct tui *t, struct tui_list *l, int x, int y)
 {
+	uint64_t total = l->has_page ? l->page.total : 0;
+	if (x == l->body.x + l->body.w && total && l->body.h > 1) { /* the scroll bar */
+		int at = MAX(0, MIN(y - l->body.y, l->body.h - 1));
+		l->cur = (uint64_t)((double)at / (l->body.h - 1) * (double)(total - 1));
+		return false;
+	}
 	if (x < l->body.x || x >= l->body.x + l->body.w || y < l->body.y || y >= l->body.y + l->body.h)
 		return false;
 	uint64_t at = l->top + (uint64_t)(y - l->body.y);
-	if (!l->has_page || at >= l->page.total)
+	if (at >= total)
 		return false;
 	l->cur = at;
 	return true;

@@ -103,6 +103,14 @@ static void read_tty(struct loop *l)
 	l->input_due_ns = wait ? now_ns() + (uint64_t)wait * 1000000u : 0;
 }
 
+/* After a stop, whoever stopped us: the shell has had the terminal meanwhile. */
+static void come_back(struct loop *l)
+{
+	term_tty_resume(&l->tty);
+	term_writer_forget(&l->writer);
+	l->tui.is_dirty = true;
+}
+
 static void suspend(struct loop *l)
 {
 	l->tui.wants_suspend = false;
@@ -114,9 +122,7 @@ static void suspend(struct loop *l)
 	term_tty_suspend(&l->tty);
 	kill(0, SIGTSTP);
 	raise(SIGSTOP);
-	term_tty_resume(&l->tty);
-	term_writer_forget(&l->writer);
-	l->tui.is_dirty = true;
+	come_back(l);
 }
 
 static void resize(struct loop *l)
@@ -138,7 +144,7 @@ static void read_signals(struct loop *l)
 		else if (info.ssi_signo == SIGTSTP)
 			l->tui.wants_suspend = info.ssi_pid != (uint32_t)getpid();
 		else if (info.ssi_signo == SIGCONT)
-			l->tui.wants_redraw = true;
+			come_back(l);
 		else
 			l->quit_signal = (int)info.ssi_signo;
 	}

@@ -634,6 +634,8 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 	enum tui_action a = tui_action_for(key, mods, views[tui_focus(t)]->where, is_leader);
 	if (a == TUI_BACK && t->search_job)
 		a = TUI_CANCEL;
+	if (a == TUI_NONE)
+		tui_say(t, false, "no action on this key here (F1 shows the keys, Ctrl+P everything)");
 	tui_act(t, a);
 }
 

@@ -39,7 +39,7 @@ wait_for() {
 keys() { tm send-keys -t t "$@"; }
 text() { tm send-keys -t t -l -- "$1"; }
 
-tm new-session -d -s t -x 120 -y 40 "PS1='shell> ' sh" || exit 1
+tm new-session -d -s t -x 120 -y 40 "PS1='shell> ' bash --norc --noprofile" || exit 1
 tm set-option -g escape-time 10
 wait_for 'shell>' 'a shell in tmux'
 text "$SCRY /bin/bash"
@@ -94,6 +94,21 @@ screen | grep -q 'ELF64' && ok 1 'the screen of before is back' || ok 0 'the scr
 text "$SCRY /bin/bash"
 keys Enter
 wait_for 'Ctrl+P everything' 'started again'
+keys C-p
+wait_for 'Every action' 'the palette again'
+text 'suspend'
+wait_for 'Suspend: back' 'has a suspend'
+keys Enter
+wait_for 'shell>' 'suspended: the shell'
+text 'echo while it is $((3 - 3)) away'
+keys Enter
+wait_for 'while it is 0 away' 'works'
+text fg
+keys Enter
+wait_for 'Ctrl+P everything' 'fg brings the workbench back'
+text g
+wait_for 'go to:' 'with a keyboard'
+keys Escape
 pid=$(tm list-panes -t t -F '#{pane_pid}')
 kill -SEGV "$(ps -o pid= --ppid "$pid" | head -n 1)"
 wait_for 'shell>' 'a fault gives the shell back'

@@ -115,7 +115,7 @@ static void test_pages_at_three_sizes(void **state)
 	static const struct { int w, h; const char *name; } sizes[] = {{40, 10, "small"}, {100, 24, "middle"}, {160, 40, "large"}};
 	static const struct { const char *keys, *name; } pages[] = {
 		{"", "start"}, {"B Tab", "functions"}, {"\\ Tab Tab", "hex"}, {"\"", "strings"}, {", i", "imports"}, {"M", "map"},
-		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"?", "help"}, {"/", "search"}, {", x", "leader"}, {"P", "problems"},
+		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"?", "help"}, {"/", "search"}, {",", "leader"}, {"P", "problems"},
 	};
 	char name[64];
 	for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
@@ -419,7 +419,9 @@ static void test_mouse(void **state)
 	mouse(TERM_MOUSE_DRAG, 119, 1);
 	assert_int_equal(tui.listing.va, FAKE_TEXT);
 	mouse(TERM_MOUSE_RELEASE, 119, 1);
-	keys("x");
+	mouse(TERM_MOUSE_PRESS, tui.functions_rect.w - 1, 27); /* the end of a list's bar */
+	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].cur, 299);
+	keys("Tab x");
 	assert_int_equal(tui.overlay_cnt, 1);
 	mouse(TERM_MOUSE_PRESS, 0, 29); /* outside closes */
 	assert_int_equal(tui.overlay_cnt, 0);

@@ -20,7 +20,7 @@ static const struct role_look looks[] = {
 	{ROLE_MNEMONIC, 0xf2f4f7, 0x0b0e12, 15, 0, 0},
 	{ROLE_REG, 0xc3cedd, 0x2c4464, 7, 0, 0},
 	{ROLE_NUMBER, 0xe8bb7d, 0x6a3900, 11, 0, 0},
-	{ROLE_NAME, 0x82c7ff, 0x0a4c9e, 14, 4, CELLS_UNDERLINE},
+	{ROLE_NAME, 0x82c7ff, 0x0a4c9e, 14, 4, 0},
 	{ROLE_STRING, 0xa3d98f, 0x17602a, 10, 0, 0},
 	{ROLE_COMMENT, 0xa0a9b6, 0x56606b, 6, 0, 0},
 	{ROLE_PUNCT, 0xa6aeb9, 0x4e5761, 7, 0, 0},
