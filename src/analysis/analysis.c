@@ -94,9 +94,10 @@ static struct err *discover(struct code *c)
 	memset(c->owner, 0xff, (c->rec_cnt + 1) * sizeof(*c->owner));
 	code_progress(c, "jump tables", 0, 1);
 	e = code_tables(c);
-	if (!e && !code_is_cancelled(c))
-		e = code_flow(c);
-	return e;
+	if (e || code_is_cancelled(c))
+		return e;
+	code_progress(c, "functions", 0, c->len);
+	return code_flow(c);
 }
 
 static struct err *find_code(struct code *c)
@@ -221,8 +222,10 @@ struct err *analysis_run(const struct analysis_in *in, struct image_data *d)
 		e = find_code(&c);
 	if (!e && c.is_cancelled)
 		e = err_new(ERR_CANCELLED, "the analysis was cancelled");
-	if (!e)
+	if (!e) {
+		code_progress(&c, "references", 0, 1);
 		e = code_emit(&c, &code_bits);
+	}
 	if (!e && !add_facts(in, d))
 		e = &err_nomem;
 	code_fini(&c);

@@ -479,8 +479,10 @@ static bool gather(struct code *c)
 
 struct err *code_sweep(struct code *c)
 {
-	const size_t batch = 512;
+	/* Short enough to look at the clock and the cancel flag in between. */
+	const size_t batch = 64;
 	struct sweep w = sweep_make(c);
+	code_progress(c, "code", 0, (uint64_t)c->chunks.cnt * CHUNK_LEN);
 	for (size_t from = 0; from < c->chunks.cnt; from += batch) {
 		size_t n = MIN(batch, c->chunks.cnt - from);
 		struct code_chunk *all = c->chunks.data;
