@@ -21,6 +21,7 @@
  * Bit maps cover [base, base + len) and are indexed by loc - base; base is a multiple of 64.
  */
 #define CODE_NONE UINT32_MAX
+#define PIECES_MAX 256u
 
 /* An instruction (or a run of bytes that are none) after which control does not simply go on. */
 struct code_rec {
@@ -37,6 +38,7 @@ struct code_chunk {
 	uint32_t from, to;
 	uint32_t region_to; /* no instruction reaches past it */
 	uint32_t end;       /* where decoding stopped, >= to */
+	uint32_t last_rec;  /* while decoding: the last record, or where it began */
 	VEC(struct code_rec) recs;
 	VEC(struct image_xref) refs; /* by operands; direct targets are in recs */
 	bool has_failed;
@@ -107,8 +109,8 @@ struct code {
 	uint32_t *into_first; /* per 64 locs: where the jumps into them begin in `into` */
 	uint32_t *into;       /* records of direct jumps, by bucket of their target */
 
-	VEC(struct code_piece) plts; /* sections of import stubs */
-	VEC(struct code_piece) gots; /* sections of bound pointers */
+	VEC(struct code_piece) plts; /* sections of import stubs, at most PIECES_MAX */
+	VEC(struct code_piece) gots; /* sections of bound pointers, likewise */
 	VEC(struct code_ext) exts;
 	VEC(struct code_fn) fns;
 	struct map fn_at;     /* loc -> index into fns */
@@ -164,7 +166,8 @@ static inline uint32_t code_rec_at(const struct code *c, uint32_t loc)
 
 static inline bool code_rec_ends(const struct code_rec *r)
 {
-	return r->flow != ARCH_FLOW_CJUMP && r->flow != ARCH_FLOW_CALL && r->flow != ARCH_FLOW_ICALL;
+	return r->flow != ARCH_FLOW_CJUMP && r->flow != ARCH_FLOW_CALL && r->flow != ARCH_FLOW_ICALL &&
+	       r->flow != ARCH_FLOW_NEXT;
 }
 
 /* The region that holds loc, or null. */

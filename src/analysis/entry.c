@@ -47,6 +47,7 @@ static enum entry_look look_on(const struct code *c, uint32_t loc, bool has_stac
 	case ARCH_FLOW_STOP:
 		return has_stack ? ENTRY_OPEN_END : ENTRY_ODD;
 	case ARCH_FLOW_NEXT:
+		return ENTRY_OPEN;
 	case ARCH_FLOW_INVALID:
 		break;
 	}

@@ -11,6 +11,8 @@
  * rest cannot return: the least fixpoint, which does not depend on the order of the visits. Thus code behind
  * abort() is never taken for a part of the function, and no guess has to be taken back.
  */
+#define NEAR_MAX (1u << 20)
+
 struct flow {
 	struct code *c;
 	uint32_t fn;
@@ -146,6 +148,8 @@ static bool crosses_start(const struct flow *w, uint32_t from, uint32_t to)
 	uint32_t start = c->fns.data[w->fn].loc;
 	if (to >= start && to < w->home_to)
 		return false;
+	if ((to > from ? to - from : from - to) > NEAR_MAX)
+		return true;
 	if (to > from)
 		return code_next(c, c->starts, from + 1, to + 1) <= to;
 	return code_next(c, c->starts, to, from + 1) <= from;
@@ -378,8 +382,9 @@ static void walk(struct flow *w, uint32_t loc, const struct code_region *region)
 		case ARCH_FLOW_RET:
 			fn_returns(c, w->fn);
 			return;
-		case ARCH_FLOW_STOP:
 		case ARCH_FLOW_NEXT:
+			break;
+		case ARCH_FLOW_STOP:
 		case ARCH_FLOW_INVALID:
 			return;
 		}

@@ -109,6 +109,7 @@ static bool probe_piece(const struct code *c, struct probe *p, uint32_t loc, con
 		case ARCH_FLOW_STOP:
 			return true;
 		case ARCH_FLOW_NEXT:
+			break;
 		case ARCH_FLOW_INVALID:
 			return false;
 		}
@@ -257,12 +258,25 @@ static bool is_framed(const struct code *c, uint32_t fn)
 	return code_entry_look(c, c->fns.data[fn].loc) == ENTRY_FRAME;
 }
 
+/* Whether so much around `loc` does not decode that it is data. For files without sections, whose executable
+ * segments hold anything. */
+static bool is_among_data(const struct code *c, uint32_t loc)
+{
+	enum { WINDOW = 64, BAD_MAX = 5 };
+	uint32_t at = code_rec_at(c, loc);
+	uint32_t from = at > WINDOW ? at - WINDOW : 0;
+	uint32_t bad = 0;
+	for (uint32_t i = from; i < c->rec_cnt && i < at + WINDOW; i++)
+		bad += c->recs[i].flow == ARCH_FLOW_INVALID;
+	return bad > BAD_MAX;
+}
+
 static enum verdict judge(const struct code *c, uint32_t loc, const struct code_region *region, struct probe *p,
 			  uint32_t *ret_fn)
 {
 	probe(c, loc, region, p);
 	*ret_fn = p->into;
-	if (!p->is_clean)
+	if (!p->is_clean || (!region->is_section && is_among_data(c, loc)))
 		return GAP_SKIP;
 	uint32_t before = code_insn_before(c, loc);
 	uint32_t before_fn = owner_before(c, loc, region);

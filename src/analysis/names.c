@@ -247,11 +247,9 @@ static uint32_t import_by_got_base(const struct code *c, const struct code_rec *
 	c->arch->effect(c->arch, p, len, space_va(&c->d->space, r->loc), &e);
 	if (e.op != ARCH_OP_LOAD || e.base == ARCH_REG_NONE || e.index != ARCH_REG_NONE)
 		return CODE_NONE;
-	for (size_t i = 0; i < c->d->sections.cnt; i++) {
-		const struct image_section *s = &c->d->sections.data[i];
-		if (s->kind != FMT_SEC_GOT)
-			continue;
-		uint32_t import = code_import_of(c, space_loc(&c->d->space, (uint32_t)(s->va + (uint64_t)e.imm)));
+	for (size_t i = 0; i < c->gots.cnt; i++) {
+		uint64_t va = space_va(&c->d->space, c->gots.data[i].from) + (uint64_t)e.imm;
+		uint32_t import = code_import_of(c, space_loc(&c->d->space, (uint32_t)va));
 		if (import != CODE_NONE)
 			return import;
 	}
@@ -353,7 +351,7 @@ static uint32_t find_main(const struct code *c, uint32_t entry)
 		bool has_rec = code_has(c, c->rec_bits, loc);
 		const struct code_rec *r = has_rec ? &c->recs[code_rec_at(c, loc)] : NULL;
 		struct arch_effect e;
-		if (r) {
+		if (r && r->flow != ARCH_FLOW_NEXT) {
 			if (r->flow != ARCH_FLOW_CALL && r->flow != ARCH_FLOW_ICALL)
 				return LOC_NONE;
 			if (r->flow == ARCH_FLOW_CALL && code_pc_thunk(c, r->target) != ARCH_REG_NONE) {

@@ -380,7 +380,7 @@ void sx_run(struct sx *s, const struct code *c, const struct sx_path *path)
 			add_bound(s, e.cond, step->is_taken);
 			continue;
 		}
-		if (!r)
+		if (!r || r->flow == ARCH_FLOW_NEXT)
 			apply(s, &e);
 	}
 }

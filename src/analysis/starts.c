@@ -169,11 +169,11 @@ struct err *code_exts(struct code *c)
 	for (size_t i = 0; i < d->sections.cnt; i++) {
 		const struct image_section *s = &d->sections.data[i];
 		uint32_t got = s->kind == FMT_SEC_GOT && s->is_alloc ? space_loc(&d->space, s->va) : LOC_NONE;
-		if (got != LOC_NONE && s->mem_len < d->loc_cnt - got &&
+		if (got != LOC_NONE && s->mem_len < d->loc_cnt - got && c->gots.cnt < PIECES_MAX &&
 		    !VEC_PUSH(&c->gots, (struct code_piece){got, got + (uint32_t)s->mem_len, CODE_NONE}))
 			return &err_nomem;
 		uint32_t loc = s->kind == FMT_SEC_PLT && s->is_alloc ? space_loc(&d->space, s->va) : LOC_NONE;
-		if (loc != LOC_NONE && code_in(c, loc) && s->mem_len < c->len &&
+		if (loc != LOC_NONE && code_in(c, loc) && s->mem_len < c->len && c->plts.cnt < PIECES_MAX &&
 		    !VEC_PUSH(&c->plts, (struct code_piece){loc, loc + (uint32_t)s->mem_len, CODE_NONE}))
 			return &err_nomem;
 	}
@@ -279,10 +279,13 @@ static bool own_by_lsda(struct code *c)
 	return ok;
 }
 
+#define FRAGMENT_ROUNDS 16 /* fragments entered from fragments, that many deep */
+
 /* Gives marked fragments to those who jump into them, until no more find an owner. */
 static void own_fragments(struct code *c)
 {
-	for (bool again = true; again;) {
+	bool again = true;
+	for (unsigned round = 0; again && round < FRAGMENT_ROUNDS; round++) {
 		again = false;
 		for (size_t i = 0; i < c->exts.cnt; i++) {
 			struct code_ext *e = &c->exts.data[i];
@@ -413,7 +416,7 @@ static bool add_plt(struct code *c, uint32_t from, uint32_t to)
 		last->to = MAX(last->to, to);
 		return true;
 	}
-	return VEC_PUSH(&c->plts, (struct code_piece){from, to, CODE_NONE});
+	return c->plts.cnt >= PIECES_MAX || VEC_PUSH(&c->plts, (struct code_piece){from, to, CODE_NONE});
 }
 
 #define STUB_LEN 16u

@@ -14,6 +14,9 @@
  * instruction, that point becomes a known one and the chunks around it are swept again.
  */
 #define CHUNK_LEN 32768u
+/* Straight code gets a record now and then, so that to look for the next one costs no more than that. */
+#define STRAIGHT_MAX 4096u
+#define PAIRS_MAX 100000000u
 
 struct sweep {
 	struct code *c;
@@ -94,6 +97,9 @@ static bool seg_regions(struct code *c, const struct space_seg *seg)
 {
 	size_t first = c->regions.cnt;
 	uint32_t entry = c->d->meta.entry_loc;
+	/* Tables this large are made up, and looking at each pair of the two would take for ever. */
+	if ((uint64_t)c->d->segs.cnt * c->d->sections.cnt > PAIRS_MAX)
+		return add_region(c, seg, seg->va, seg->file_len, false);
 	bool needs_entry = entry != LOC_NONE && entry >= seg->loc && entry - seg->loc < seg->mem_len;
 	for (size_t i = 0; i < c->d->sections.cnt; i++) {
 		const struct image_section *s = &c->d->sections.data[i];
@@ -275,8 +281,9 @@ static void add_insn(struct sweep *w, struct code_chunk *k, uint32_t loc, const 
 		code_mark(c, c->pads, loc);
 	if (in->ref_cnt)
 		add_refs(w, k, loc, in);
-	if (in->flow == ARCH_FLOW_NEXT && !is_call_next)
+	if (in->flow == ARCH_FLOW_NEXT && !is_call_next && loc - k->last_rec < STRAIGHT_MAX)
 		return;
+	k->last_rec = loc;
 	struct code_rec r = {.loc = loc, .target = is_call_next ? loc_of(w, in->target) : rec_target(w, in),
 			     .flow = is_call_next ? ARCH_FLOW_CALL : in->flow, .len = in->len,
 			     .flags = in->flags};
@@ -324,6 +331,7 @@ static uint32_t sweep_run(struct sweep *w, struct code_chunk *k, uint32_t pos, u
 	if (!bytes)
 		return to;
 	uint32_t first = pos;
+	k->last_rec = pos;
 	uint64_t va = space_va(&c->d->space, pos);
 	uint32_t end = (uint32_t)MIN((uint64_t)k->region_to, (uint64_t)pos + avail);
 	uint32_t next_sync = pos;

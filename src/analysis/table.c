@@ -16,6 +16,7 @@
  */
 #define TABLE_MAX 65536u
 #define GUESS_MIN 2u
+#define LOOKS 32u
 
 struct shape {
 	bool has_base;         /* else the target is the entry itself */
@@ -39,6 +40,7 @@ struct job {
 	uint32_t lo, hi;         /* where the function lies, as far as is known */
 	uint32_t ext_start;      /* function of the extent, CODE_NONE */
 	bool may_look_far;       /* for what a register holds, in the whole function */
+	uint64_t budget;         /* instructions still to be looked at */
 };
 
 struct jobs {
@@ -46,7 +48,7 @@ struct jobs {
 	struct job *list;
 	uint32_t *recs;
 	struct sx *slices; /* per worker */
-	bool has_failed;
+	uint64_t budget;   /* of each job */
 };
 
 /* LOAD, with what extends it. */
@@ -383,7 +385,7 @@ static unsigned far_next(const struct far *f, uint32_t jump, uint32_t done)
 
 #define FAR_MAX 262144u
 
-static void find_far(const struct job *j, uint16_t atom, struct far *ret)
+static void find_far(struct job *j, uint16_t atom, struct far *ret)
 {
 	const struct code *c = j->c;
 	const struct sx *s = j->s;
@@ -402,7 +404,7 @@ static void find_far(const struct job *j, uint16_t atom, struct far *ret)
 	struct code_track t = {0};
 	uint32_t to = MIN(j->hi, j->lo + FAR_MAX);
 	uint32_t loc = code_next(c, c->items, j->lo, to);
-	while (loc < to) {
+	for (; loc < to && j->budget; j->budget--) {
 		bool has_rec = code_has(c, c->rec_bits, loc);
 		const struct code_rec *r = has_rec ? &c->recs[code_rec_at(c, loc)] : NULL;
 		struct arch_effect e;
@@ -522,7 +524,7 @@ static void resolve(struct job *j)
 	VEC(uint32_t) guess_targets = {0};
 	uint32_t loc = j->c->recs[j->rec].loc;
 	set_limits(j);
-	for (unsigned i = 0; i < ARRAY_LEN(tries); i++) {
+	for (unsigned i = 0; i < ARRAY_LEN(tries) && j->budget; i++) {
 		sx_path_back(j->c, loc, tries[i].len, tries[i].variant, &path);
 		if (tries[i].is_far != j->may_look_far) {
 			j->may_look_far = tries[i].is_far;
@@ -535,6 +537,7 @@ static void resolve(struct job *j)
 		} else if (!path.has_choice) {
 			continue;
 		}
+		j->budget -= MIN(j->budget, path.cnt);
 		j->found.rec = CODE_NONE;
 		if (try_path(j, &path)) {
 			VEC_FREE(&guess_targets);
@@ -557,7 +560,7 @@ static void resolve_jobs(void *ctx, unsigned worker, size_t from, size_t to)
 	struct jobs *all = ctx;
 	for (size_t i = from; i < to; i++) {
 		all->list[i] = (struct job){.c = all->c, .s = &all->slices[worker], .rec = all->recs[i],
-					    .found = {.rec = CODE_NONE}};
+					    .budget = all->budget, .found = {.rec = CODE_NONE}};
 		if (all->c->in->cancel && atomic_load_explicit(all->c->in->cancel, memory_order_relaxed))
 			continue;
 		resolve(&all->list[i]);
@@ -613,6 +616,8 @@ struct err *code_tables(struct code *c)
 		for (uint32_t i = 0; i < c->rec_cnt; i++)
 			if (c->recs[i].flow == ARCH_FLOW_IJUMP && code_import_of(c, c->recs[i].target) == CODE_NONE)
 				all.recs[cnt++] = i;
+		/* Made-up code may be full of indirect jumps; all of them together look at each byte a few times. */
+		all.budget = MAX((uint64_t)LOOKS * c->len / MAX(cnt, (size_t)1), (uint64_t)64);
 		par_for(c->in->par, cnt, 16, resolve_jobs, &all);
 		ok = collect(c, &all, cnt);
 		for (size_t i = 0; i < cnt; i++)
