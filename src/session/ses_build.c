@@ -36,6 +36,16 @@ static void ses_facts_fini(struct ses_facts *f)
 	file_close(f->debug_file);
 }
 
+/* The first reason why nothing is kept; takes the error. */
+static void ses_set_note(struct ses *s, struct err *why)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->store_note)
+		s->store_note = strdup(why->text);
+	pthread_mutex_unlock(&s->lock);
+	err_free(why);
+}
+
 static const atomic_bool *ses_cancel_flag(struct ses *s)
 {
 	return s->has_worker || s->event_fd >= 0 ? &s->stop : s->cancel;
@@ -167,6 +177,8 @@ static struct err *ses_make_image(struct ses *s, struct buf *ret)
 		e = image_serialize(&d, ret);
 	}
 	image_data_fini(&d);
+	/* The description has done its work; only this thread knows of it by now. */
+	fmt_bin_free(take_ptr(s->bin));
 	if (!e && file_has_changed(s->file))
 		e = err_fix(err_new(ERR_STALE, "%s: target_changed: the file was rewritten while it was analysed", s->path),
 			    "open it again");
@@ -200,11 +212,7 @@ static struct err *ses_keep(struct ses *s, struct buf *bytes, struct ses_snap **
 			why = ses_open_stored(s, ret);
 		if (!why)
 			return NULL;
-		pthread_mutex_lock(&s->lock);
-		if (!s->store_note)
-			s->store_note = strdup(why->text);
-		pthread_mutex_unlock(&s->lock);
-		err_free(why);
+		ses_set_note(s, why);
 	}
 	return ses_keep_in_memory(s, bytes, ret);
 }
@@ -218,9 +226,8 @@ struct err *ses_build(struct ses *s)
 		return e;
 	if (s->store && !was_known) {
 		struct err *why = store_put_sha256(s->store, s->file, s->sha256);
-		if (why && !s->store_note)
-			s->store_note = strdup(why->text);
-		err_free(why);
+		if (why)
+			ses_set_note(s, why);
 	}
 	struct ses_snap *sn = NULL;
 	if (s->store && !s->force) {

@@ -53,6 +53,25 @@ static struct err *ses_info_needed(struct ses_snap *sn, struct arena *a, struct 
 	return NULL;
 }
 
+/* Where to begin reading: main, the entry, the first function, the first code. */
+static uint64_t ses_main_va(struct ses_snap *sn)
+{
+	const struct image_meta *m = image_meta(sn->im);
+	uint32_t cnt;
+	const struct image_func *f = image_funcs(sn->im, &cnt);
+	if (m->main_loc != LOC_NONE && space_va(sn->space, m->main_loc) != UINT64_MAX)
+		return space_va(sn->space, m->main_loc);
+	if (m->has_entry && space_loc(sn->space, m->entry_va) != LOC_NONE)
+		return m->entry_va;
+	if (cnt)
+		return space_va(sn->space, f[0].loc);
+	for (uint32_t i = 0; i < sn->space->seg_cnt; i++) {
+		if (sn->space->segs[i].perm & FMT_X)
+			return sn->space->segs[i].va;
+	}
+	return sn->space->seg_cnt ? sn->space->segs[0].va : 0;
+}
+
 struct err *ses_info(struct ses_snap *sn, struct arena *a, struct ses_info *ret)
 {
 	const struct image_meta *m = image_meta(sn->im);
@@ -75,7 +94,7 @@ struct err *ses_info(struct ses_snap *sn, struct arena *a, struct ses_info *ret)
 		.size = m->target_len,
 		.entry = m->entry_va,
 		.base = m->base_va,
-		.main_va = m->main_loc == LOC_NONE ? m->entry_va : space_va(sn->space, m->main_loc),
+		.main_va = ses_main_va(sn),
 		.bits = m->bits,
 		.has_entry = m->has_entry,
 		.is_stripped = m->is_stripped,
@@ -85,8 +104,6 @@ struct err *ses_info(struct ses_snap *sn, struct arena *a, struct ses_info *ret)
 		.xrefs = image_xref_cnt(sn->im),
 		.problems = problems + m->problems_dropped_cnt,
 	};
-	if (i.main_va == UINT64_MAX)
-		i.main_va = m->entry_va;
 	struct err *e = ses_info_needed(sn, a, &i);
 	if (e)
 		return e;

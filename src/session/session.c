@@ -171,7 +171,11 @@ const char *ses_path(const struct ses *s)
 
 const char *ses_store_note(const struct ses *s)
 {
-	return s->store_note;
+	struct ses *w = (struct ses *)s;
+	pthread_mutex_lock(&w->lock);
+	const char *note = w->store_note;
+	pthread_mutex_unlock(&w->lock);
+	return note;
 }
 
 bool ses_target_changed(const struct ses *s)

@@ -84,6 +84,19 @@ is "one image is left" 1 "$(ls "$SCRY_STORE/$(sha /bin/ls)" | grep -c '^image')"
 is "four revisions" 4 "$("$SCRY" info /bin/ls --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["rev"])')"
 ok "the image is whole" "$SCRY" check --image /bin/ls
 
+# Interrupted: status 130, and nothing is left half-done.
+BIG=$(ls -S /usr/lib/x86_64-linux-gnu/lib*.so* 2>/dev/null | head -1)
+for i in 1 2 3 4 5; do
+	SCRY_STORE=$WORK/store-int setsid "$SCRY" analyze --force "$BIG" >/dev/null 2>int.err &
+	p=$!
+	sleep 0.$((i * 2))
+	kill -INT $p 2>/dev/null && break
+done
+wait $p
+is "an interrupted analysis" 130 $?
+like "says so" 'cancelled' "$(cat int.err)"
+ok "no image of it" test -z "$(ls "$WORK/store-int"/*/image.* 2>/dev/null)"
+
 # Killed at any moment: afterwards it opens, and what is there is whole.
 KILLS=${KILLS:-25}
 bad=0
