@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/analysis.h"
+
 #include "analysis/code.h"
 
 /*
- * The order of the stages (code.h). Everything that decodes runs in parallel over fixed pieces; what decides runs on
- * one thread in a fixed order, which is why the result does not depend on the number of threads. The deciding part
- * costs a few look-ups per jump, a small share of one decode.
+ * The order of the stages (code.h). Everything that decodes runs in parallel over fixed pieces; what
+ * decides runs on one thread in a fixed order, which is why the result does not depend on the number
+ * of threads.
+ *
+ * Profile of libLLVM-14 (50 MB of code, one thread): the sweep is a quarter of the time, the stage of
+ * data (data.c) a sixth; among the rest the binary search for the extent of a jump's target
+ * (code_ext_of) stands out with a tenth of the whole, then the walk over records and the bit maps.
+ * Jump tables are a twentieth: nearly all are settled by the first, short path. A file with data in its
+ * code runs discovery twice, because the sweep is corrected where control came to the middle of what
+ * it took for an instruction.
  */
 #define RESYNC_MAX 4
 
@@ -29,8 +38,9 @@ static void code_fini(struct code *c)
 	}
 	VEC_FREE(&c->chunks);
 	VEC_FREE(&c->regions);
-	uint64_t *maps[] = {c->items,	  c->pads,   c->rec_bits, c->sync,    c->called,    c->taken,
-			    c->relocated, c->starts, c->covered,  c->leaders, c->data_refs, c->import_noreturn};
+	uint64_t *maps[] = {c->items,	c->pads,    c->rec_bits,  c->sync,
+			    c->called,	c->taken,   c->relocated, c->starts,
+			    c->covered, c->leaders, c->data_refs, c->import_noreturn};
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
 		free(maps[i]);
 	free(c->recs);
@@ -135,15 +145,18 @@ static struct err *find_code(struct code *c)
 }
 
 /* Names, prototypes and lines that others wrote down. */
-static bool add_func_names(struct image_data *d, const struct dbg_funcs *funcs, enum image_name_kind kind)
+static bool add_func_names(struct image_data *d, const struct dbg_funcs *funcs,
+			   enum image_name_kind kind)
 {
 	for (size_t i = 0; funcs && i < funcs->list.cnt; i++) {
 		const struct dbg_func *f = &funcs->list.data[i];
-		struct image_name n = {.loc = space_loc(&d->space, f->va), .kind = (uint8_t)kind, .is_func = 1};
+		struct image_name n = {
+			.loc = space_loc(&d->space, f->va), .kind = (uint8_t)kind, .is_func = 1};
 		struct image_proto p = {.loc = n.loc, .line = f->line};
 		if (n.loc == LOC_NONE)
 			continue;
-		if (f->name.len && (!image_pool_add(d, f->name.s, f->name.len, &n.name) || !VEC_PUSH(&d->names, n)))
+		if (f->name.len && (!image_pool_add(d, f->name.s, f->name.len, &n.name) ||
+				    !VEC_PUSH(&d->names, n)))
 			return false;
 		if (!f->prototype.len && !f->file.len)
 			continue;

@@ -2,9 +2,10 @@
 #include "analysis/code.h"
 
 /*
- * From the state of discovery to the image's vectors. First what lies in the extent of a function but was not
- * reached (landing pads, code behind calls that do not return) is taken into it when it decodes; then items, blocks
- * and references are what the sweep has there, and functions are the pieces their records lie in.
+ * From the state of discovery to the image's vectors. First what lies in the extent of a function
+ * but was not reached (landing pads, code behind calls that do not return) is taken into it when it
+ * decodes; then items, blocks and references are what the sweep has there, and functions are the
+ * pieces their records lie in.
  */
 static void own_recs(struct code *c, uint32_t from, uint32_t to, uint32_t fn)
 {
@@ -13,12 +14,14 @@ static void own_recs(struct code *c, uint32_t from, uint32_t to, uint32_t fn)
 		uint32_t next = r->loc + r->len;
 		if (c->owner[i] == CODE_NONE)
 			c->owner[i] = fn;
-		if ((code_rec_ends(r) || r->flow == ARCH_FLOW_CJUMP) && next < to && code_has(c, c->items, next))
+		if ((code_rec_ends(r) || r->flow == ARCH_FLOW_CJUMP) && next < to &&
+		    code_has(c, c->items, next))
 			code_mark(c, c->leaders, next);
 	}
 }
 
-/* Takes [from, to), which nobody reached, into `fn` unless it holds bytes that are no code; padding in front stays out. */
+/* Takes [from, to), which nobody reached, into `fn` unless it holds bytes that are no code; padding
+ * in front stays out. */
 static void adopt(struct code *c, uint32_t from, uint32_t to, uint32_t fn)
 {
 	while (from < to && code_has(c, c->items, from) && code_has(c, c->pads, from))
@@ -84,10 +87,12 @@ static bool emit_rec_xrefs(struct code *c)
 	struct image_data *d = c->d;
 	for (uint32_t i = 0; i < c->rec_cnt; i++) {
 		const struct code_rec *r = &c->recs[i];
-		if (r->target == LOC_NONE || r->flow == ARCH_FLOW_INVALID || !code_has(c, c->covered, r->loc))
+		if (r->target == LOC_NONE || r->flow == ARCH_FLOW_INVALID ||
+		    !code_has(c, c->covered, r->loc))
 			continue;
-		enum image_xref_kind kind = r->flow == ARCH_FLOW_CALL || r->flow == ARCH_FLOW_ICALL ? IMAGE_XREF_CALL
-												     : IMAGE_XREF_JUMP;
+		enum image_xref_kind kind = r->flow == ARCH_FLOW_CALL || r->flow == ARCH_FLOW_ICALL
+						    ? IMAGE_XREF_CALL
+						    : IMAGE_XREF_JUMP;
 		uint32_t to = r->target;
 		if (r->flow == ARCH_FLOW_IJUMP || r->flow == ARCH_FLOW_ICALL) {
 			uint32_t import = code_import_of(c, to);
@@ -138,11 +143,14 @@ static bool emit_table(struct code *c, const struct code_table *t, uint32_t *sor
 	memcpy(sorted, targets, out.target_cnt * sizeof(*targets));
 	qsort(sorted, out.target_cnt, sizeof(*sorted), compare_u32);
 	for (uint32_t i = 0; i < out.target_cnt; i++)
-		if ((!i || sorted[i] != sorted[i - 1]) && !push_xref(d, out.jump_loc, sorted[i], IMAGE_XREF_JUMP))
+		if ((!i || sorted[i] != sorted[i - 1]) &&
+		    !push_xref(d, out.jump_loc, sorted[i], IMAGE_XREF_JUMP))
 			return false;
-	if (out.table_loc != LOC_NONE && !push_xref(d, out.jump_loc, out.table_loc, IMAGE_XREF_READ))
+	if (out.table_loc != LOC_NONE &&
+	    !push_xref(d, out.jump_loc, out.table_loc, IMAGE_XREF_READ))
 		return false;
-	return out.index_loc == LOC_NONE || push_xref(d, out.jump_loc, out.index_loc, IMAGE_XREF_READ);
+	return out.index_loc == LOC_NONE ||
+	       push_xref(d, out.jump_loc, out.index_loc, IMAGE_XREF_READ);
 }
 
 static bool emit_tables(struct code *c)
@@ -166,8 +174,9 @@ static void emit_bits(struct code *c, uint64_t *code_bits)
 	/* Jumps into code that another function owns begin blocks there as well. */
 	for (uint32_t i = 0; i < c->rec_cnt; i++) {
 		const struct code_rec *r = &c->recs[i];
-		if ((r->flow == ARCH_FLOW_JUMP || r->flow == ARCH_FLOW_CJUMP) && r->target != LOC_NONE &&
-		    code_in(c, r->target) && code_has(c, c->covered, r->loc))
+		if ((r->flow == ARCH_FLOW_JUMP || r->flow == ARCH_FLOW_CJUMP) &&
+		    r->target != LOC_NONE && code_in(c, r->target) &&
+		    code_has(c, c->covered, r->loc))
 			code_mark(c, c->leaders, r->target);
 	}
 	size_t first = c->base / 64;
@@ -187,7 +196,8 @@ static int compare_pieces(const void *a, const void *b)
 	return x->from != y->from ? (x->from < y->from ? -1 : 1) : 0;
 }
 
-/* Whether what lies between two pieces of one function belongs to it as well: padding, or its own extent. */
+/* Whether what lies between two pieces of one function belongs to it as well: padding, or its own
+ * extent. */
 static bool joins(const struct code *c, uint32_t from, uint32_t to)
 {
 	const struct code_ext *e = code_ext_of(c, from);
@@ -203,7 +213,7 @@ static bool joins(const struct code *c, uint32_t from, uint32_t to)
 struct layout {
 	struct code *c;
 	VEC(struct code_piece) list; /* by address */
-	size_t next_piece;           /* of c->pieces */
+	size_t next_piece;	     /* of c->pieces */
 };
 
 static bool add_piece(struct layout *l, uint32_t from, uint32_t to, uint32_t fn)
@@ -218,11 +228,13 @@ static bool add_piece(struct layout *l, uint32_t from, uint32_t to, uint32_t fn)
 	return VEC_PUSH(&l->list, (struct code_piece){from, to, fn});
 }
 
-/* The pieces that end without a record of their own and lie before `loc`; gives where the last of them ends. */
+/* The pieces that end without a record of their own and lie before `loc`; gives where the last of
+ * them ends. */
 static bool add_loose(struct layout *l, uint32_t loc, uint32_t *low)
 {
 	struct code *c = l->c;
-	for (; l->next_piece < c->pieces.cnt && c->pieces.data[l->next_piece].from < loc; l->next_piece++) {
+	for (; l->next_piece < c->pieces.cnt && c->pieces.data[l->next_piece].from < loc;
+	     l->next_piece++) {
 		struct code_piece p = c->pieces.data[l->next_piece];
 		p.from = MAX(p.from, *low);
 		p.to = MIN(p.to, loc);
@@ -235,7 +247,8 @@ static bool add_loose(struct layout *l, uint32_t loc, uint32_t *low)
 	return true;
 }
 
-/* Where the straight code that ends with the record at `loc` begins: reached without a gap, not before `low`. */
+/* Where the straight code that ends with the record at `loc` begins: reached without a gap, not
+ * before `low`. */
 static uint32_t piece_start(const struct code *c, uint32_t low, uint32_t loc)
 {
 	uint32_t from = code_next(c, c->covered, low, loc + 1);
@@ -261,7 +274,8 @@ static bool lay_out(struct layout *l)
 		const struct code_rec *r = &c->recs[i];
 		if (!add_loose(l, r->loc, &low))
 			return false;
-		if (c->owner[i] != CODE_NONE && !add_piece(l, piece_start(c, low, r->loc), r->loc + r->len, c->owner[i]))
+		if (c->owner[i] != CODE_NONE &&
+		    !add_piece(l, piece_start(c, low, r->loc), r->loc + r->len, c->owner[i]))
 			return false;
 		low = r->loc + r->len;
 	}
@@ -275,7 +289,8 @@ static int compare_order(const void *a, const void *b, void *ctx)
 	return (x > y) - (x < y);
 }
 
-/* Functions in order of their address; `ret_new` tells for each old number the new one, CODE_NONE when it has no code. */
+/* Functions in order of their address; `ret_new` tells for each old number the new one, CODE_NONE
+ * when it has no code. */
 static bool order_funcs(struct code *c, const struct layout *l, uint32_t *order, uint32_t *ret_new)
 {
 	struct image_data *d = c->d;
@@ -292,12 +307,14 @@ static bool order_funcs(struct code *c, const struct layout *l, uint32_t *order,
 		if (ret_new[order[i]] == CODE_NONE)
 			continue;
 		ret_new[order[i]] = (uint32_t)d->funcs.cnt;
-		if (!VEC_PUSH(&d->funcs, (struct image_func){.loc = f->loc, .source = f->source,
-							     .why_noreturn = f->status == FN_NORETURN ? f->why : 0,
-							     .flags = f->flags | (f->status == FN_NORETURN
-											  ? IMAGE_FN_NORETURN
-											  : 0),
-							     .thunk_to = f->thunk_to}))
+		if (!VEC_PUSH(&d->funcs,
+			      (struct image_func){
+				      .loc = f->loc,
+				      .source = f->source,
+				      .why_noreturn = f->status == FN_NORETURN ? f->why : 0,
+				      .flags = f->flags |
+					       (f->status == FN_NORETURN ? IMAGE_FN_NORETURN : 0),
+				      .thunk_to = f->thunk_to}))
 			return false;
 	}
 	return true;
@@ -335,7 +352,8 @@ static bool emit_ranges(struct code *c, const struct layout *l, const uint32_t *
 		if (k >= func->range_cnt)
 			continue;
 		fill[f] += k != 0;
-		d->func_ranges.data[func->range_first + k] = (struct image_range){p->from, p->to - p->from, f};
+		d->func_ranges.data[func->range_first + k] =
+			(struct image_range){p->from, p->to - p->from, f};
 		func->size_len += p->to - p->from;
 		if (func->range_cnt > 1)
 			func->flags |= IMAGE_FN_SPLIT;
@@ -359,7 +377,7 @@ static uint32_t func_starting(const struct image_data *d, uint32_t loc)
 struct counter {
 	struct code *c;
 	const uint32_t *new_of;
-	uint32_t *last;        /* per function: the last that was counted as its caller, + 1 */
+	uint32_t *last;	       /* per function: the last that was counted as its caller, + 1 */
 	uint32_t *last_import; /* the same per import */
 };
 
@@ -369,7 +387,8 @@ static void count_call(struct counter *n, uint32_t f, const struct code_rec *r)
 	struct code *c = n->c;
 	struct image_func *funcs = c->d->funcs.data;
 	bool is_call = r->flow == ARCH_FLOW_CALL || r->flow == ARCH_FLOW_ICALL;
-	bool is_jump = r->flow == ARCH_FLOW_JUMP || r->flow == ARCH_FLOW_CJUMP || r->flow == ARCH_FLOW_IJUMP;
+	bool is_jump = r->flow == ARCH_FLOW_JUMP || r->flow == ARCH_FLOW_CJUMP ||
+		       r->flow == ARCH_FLOW_IJUMP;
 	if (r->target == LOC_NONE || (!is_call && !is_jump))
 		return;
 	uint32_t import = code_import_of(c, r->target);
@@ -413,7 +432,8 @@ static void find_thunk(struct code *c, struct image_func *f, uint32_t insn_cnt)
 static uint32_t count_bits(const struct code *c, const uint64_t *bits, uint32_t from, uint32_t to)
 {
 	uint32_t n = 0;
-	for (uint32_t at = code_next(c, bits, from, to); at < to; at = code_next(c, bits, at + 1, to))
+	for (uint32_t at = code_next(c, bits, from, to); at < to;
+	     at = code_next(c, bits, at + 1, to))
 		n++;
 	return n;
 }
@@ -439,7 +459,8 @@ static void count_func(struct counter *n, uint32_t f)
 			insn_cnt += count_bits(c, c->items, range->loc, to);
 		else
 			insn_cnt = 3;
-		for (uint32_t i = code_rec_at(c, range->loc); i < c->rec_cnt && c->recs[i].loc < to; i++) {
+		for (uint32_t i = code_rec_at(c, range->loc); i < c->rec_cnt && c->recs[i].loc < to;
+		     i++) {
 			const struct code_rec *r = &c->recs[i];
 			if (c->owner[i] == CODE_NONE)
 				continue;
@@ -456,7 +477,9 @@ static void mark_exports(struct image_data *d)
 {
 	for (size_t i = 0; i < d->symbols.cnt; i++) {
 		const struct image_symbol *s = &d->symbols.data[i];
-		uint32_t f = s->flags & IMAGE_SYM_EXPORT && s->loc != LOC_NONE ? func_starting(d, s->loc) : CODE_NONE;
+		uint32_t f = s->flags & IMAGE_SYM_EXPORT && s->loc != LOC_NONE
+				     ? func_starting(d, s->loc)
+				     : CODE_NONE;
 		if (f != CODE_NONE)
 			d->funcs.data[f].flags |= IMAGE_FN_EXPORT;
 	}
@@ -467,7 +490,8 @@ static bool emit_funcs(struct code *c)
 	struct layout l = {.c = c};
 	_cleanup_free_ uint32_t *order = alloc_array(c->fns.cnt, sizeof(*order));
 	_cleanup_free_ uint32_t *new_of = alloc_array(c->fns.cnt, sizeof(*new_of));
-	bool ok = order && new_of && lay_out(&l) && order_funcs(c, &l, order, new_of) && emit_ranges(c, &l, new_of);
+	bool ok = order && new_of && lay_out(&l) && order_funcs(c, &l, order, new_of) &&
+		  emit_ranges(c, &l, new_of);
 	VEC_FREE(&l.list);
 	if (!ok)
 		return false;
@@ -503,7 +527,8 @@ struct err *code_emit(struct code *c, uint64_t **ret_code_bits)
 	if (c->regions.cnt) {
 		adopt_exts(c);
 		emit_bits(c, code_bits);
-		if (c->has_failed || !emit_ref_xrefs(c) || !emit_rec_xrefs(c) || !emit_tables(c) || !emit_funcs(c)) {
+		if (c->has_failed || !emit_ref_xrefs(c) || !emit_rec_xrefs(c) || !emit_tables(c) ||
+		    !emit_funcs(c)) {
 			free(code_bits);
 			return &err_nomem;
 		}

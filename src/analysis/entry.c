@@ -2,13 +2,16 @@
 #include "analysis/code.h"
 
 /*
- * What the first instructions at a place say about it: a function begins with a stack as its caller left it and with
- * registers that hold arguments or the caller's values. Code that takes a value from a register the caller keeps its
- * own in, or overwrites one before it was saved, that calls without having moved the stack pointer, or that gives
- * back stack it never took, is the middle of something: a landing pad, a case of a switch, cold code.
+ * What the first instructions at a place say about it: a function begins with a stack as its caller
+ * left it and with registers that hold arguments or the caller's values. Code that takes a value
+ * from a register the caller keeps its own in, or overwrites one before it was saved, that calls
+ * without having moved the stack pointer, or that gives back stack it never took, is the middle of
+ * something: a landing pad, a case of a switch, cold code.
  */
-/* Whether one instruction, run before the stack pointer has moved, cannot stand at the start of a function. */
-static bool is_odd_at_start(const struct code *c, const struct arch_effect *e, uint64_t kept, uint64_t *written)
+/* Whether one instruction, run before the stack pointer has moved, cannot stand at the start of a
+ * function. */
+static bool is_odd_at_start(const struct code *c, const struct arch_effect *e, uint64_t kept,
+			    uint64_t *written)
 {
 	const struct arch *a = c->arch;
 	bool is_on_stack = e->base == a->sp_reg && e->index == ARCH_REG_NONE;
@@ -25,7 +28,8 @@ static bool is_odd_at_start(const struct code *c, const struct arch_effect *e, u
 	return e->op == ARCH_OP_LEA || e->op == ARCH_OP_STORE;
 }
 
-static enum entry_look look_on(const struct code *c, uint32_t loc, bool has_stack, uint32_t *ret_next)
+static enum entry_look look_on(const struct code *c, uint32_t loc, bool has_stack,
+			       uint32_t *ret_next)
 {
 	const struct code_rec *r = &c->recs[code_rec_at(c, loc)];
 	switch ((enum arch_flow)r->flow) {
@@ -35,7 +39,8 @@ static enum entry_look look_on(const struct code *c, uint32_t loc, bool has_stac
 			return ENTRY_ODD;
 		return ENTRY_FRAME;
 	case ARCH_FLOW_JUMP:
-		if (r->target == LOC_NONE || code_has(c, c->starts, r->target) || !code_has(c, c->items, r->target))
+		if (r->target == LOC_NONE || code_has(c, c->starts, r->target) ||
+		    !code_has(c, c->items, r->target))
 			return ENTRY_LEAF;
 		*ret_next = r->target;
 		return ENTRY_OPEN;
@@ -99,8 +104,10 @@ bool code_effect(const struct code *c, uint32_t loc, struct arch_effect *ret)
 bool code_gives_back_stack(const struct code *c, uint32_t loc)
 {
 	const struct arch *a = c->arch;
-	/* Where arguments go over the stack, taking them off again is not the end of a function; restoring is. */
-	uint64_t restored = a->bits == 32 ? ~a->call_clobbers & ~((uint64_t)1 << a->sp_reg) : UINT64_MAX;
+	/* Where arguments go over the stack, taking them off again is not the end of a function;
+	 * restoring is. */
+	uint64_t restored =
+		a->bits == 32 ? ~a->call_clobbers & ~((uint64_t)1 << a->sp_reg) : UINT64_MAX;
 	for (unsigned n = 0; n < 4; n++) {
 		uint32_t q = code_insn_before(c, loc);
 		struct arch_effect e;

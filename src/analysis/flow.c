@@ -2,14 +2,16 @@
 #include "analysis/code.h"
 
 /*
- * Follows control from the known starts over the records of the sweep. Code between two records is straight, so a
- * step costs a look into a bit map, and each record is passed once: the first function to reach it owns it.
+ * Follows control from the known starts over the records of the sweep. Code between two records is
+ * straight, so a step costs a look into a bit map, and each record is passed once: the first
+ * function to reach it owns it.
  *
- * A call is followed behind it only when the callee is known to return. Until then the caller waits in the
- * callee's list; reaching a return (or an indirect jump nobody understands, or bytes that do not decode: no proof
- * of the contrary) makes a function return and wakes those who wait. What still waits when everything has come to
- * rest cannot return: the least fixpoint, which does not depend on the order of the visits. Thus code behind
- * abort() is never taken for a part of the function, and no guess has to be taken back.
+ * A call is followed behind it only when the callee is known to return. Until then the caller waits
+ * in the callee's list; reaching a return (or an indirect jump nobody understands, or bytes that do
+ * not decode: no proof of the contrary) makes a function return and wakes those who wait. What
+ * still waits when everything has come to rest cannot return: the least fixpoint, which does not
+ * depend on the order of the visits. Thus code behind abort() is never taken for a part of the
+ * function, and no guess has to be taken back.
  */
 #define NEAR_MAX (1u << 20)
 
@@ -41,9 +43,12 @@ uint32_t code_fn_add(struct code *c, uint32_t loc, enum image_source source)
 		return i;
 	}
 	i = (uint32_t)c->fns.cnt;
-	if (!VEC_PUSH(&c->fns, (struct code_fn){.loc = loc, .waiting = CODE_NONE, .resume = CODE_NONE,
+	if (!VEC_PUSH(&c->fns, (struct code_fn){.loc = loc,
+						.waiting = CODE_NONE,
+						.resume = CODE_NONE,
 						.thunk_to = LOC_NONE,
-						.source = (uint8_t)source, .is_queued = true}) ||
+						.source = (uint8_t)source,
+						.is_queued = true}) ||
 	    !VEC_PUSH(&c->queue, i) || !map_put(&c->fn_at, loc, i)) {
 		c->has_failed = true;
 		return CODE_NONE;
@@ -90,8 +95,9 @@ static void enqueue(struct code *c, uint32_t fn)
 }
 
 /*
- * Marks `fn` as returning, and in turn those that only wait to return with it. Callers waiting to go on behind
- * their call are put into the list that their next visit takes up: a wait on themselves.
+ * Marks `fn` as returning, and in turn those that only wait to return with it. Callers waiting to
+ * go on behind their call are put into the list that their next visit takes up: a wait on
+ * themselves.
  */
 static void wake(struct code *c, uint32_t fn)
 {
@@ -141,7 +147,8 @@ static void later(struct flow *w, uint32_t loc)
 		w->c->has_failed = true;
 }
 
-/* Whether a known start lies between a jump and its target, so that the jump leaves the function's surroundings. */
+/* Whether a known start lies between a jump and its target, so that the jump leaves the function's
+ * surroundings. */
 static bool crosses_start(const struct flow *w, uint32_t from, uint32_t to)
 {
 	const struct code *c = w->c;
@@ -160,16 +167,19 @@ static bool is_aligned(const struct code *c, uint32_t loc)
 	return space_va(&c->d->space, loc) % c->arch->func_align == 0;
 }
 
-/* A jump out of a function's extent, or of a function without one to somewhere behind another start. */
+/* A jump out of a function's extent, or of a function without one to somewhere behind another
+ * start. */
 static void jump_far(struct flow *w, const struct code_rec *r)
 {
 	struct code *c = w->c;
 	const struct code_ext *to = code_ext_of(c, r->target);
 	if (to && to->start != CODE_NONE) {
-		fn_returns(c, w->fn); /* the middle of another function: shared code, not followed */
+		fn_returns(c,
+			   w->fn); /* the middle of another function: shared code, not followed */
 		return;
 	}
-	if (r->flow == ARCH_FLOW_JUMP && code_is_after_end(c, r->target) && !code_has(c, c->covered, r->target) &&
+	if (r->flow == ARCH_FLOW_JUMP && code_is_after_end(c, r->target) &&
+	    !code_has(c, c->covered, r->target) &&
 	    (is_aligned(c, r->target) ||
 	     (code_entry_look(c, r->target) != ENTRY_ODD &&
 	      (!c->are_aligned || code_gives_back_stack(c, r->loc) ||
@@ -180,20 +190,21 @@ static void jump_far(struct flow *w, const struct code_rec *r)
 	later(w, r->target);
 }
 
-/* A jump to near code that nothing says to be a function: behind the end of a function that has given its frame
- * back, to what can be a beginning and is reached no other way. */
+/* A jump to near code that nothing says to be a function: behind the end of a function that has
+ * given its frame back, to what can be a beginning and is reached no other way. */
 static bool is_near_tail_call(const struct flow *w, const struct code_rec *r)
 {
 	const struct code *c = w->c;
-	return r->flow == ARCH_FLOW_JUMP && r->target > r->loc && !code_has(c, c->covered, r->target) &&
-	       code_is_after_end(c, r->target) && code_gives_back_stack(c, r->loc) &&
-	       code_entry_look(c, r->target) != ENTRY_ODD;
+	return r->flow == ARCH_FLOW_JUMP && r->target > r->loc &&
+	       !code_has(c, c->covered, r->target) && code_is_after_end(c, r->target) &&
+	       code_gives_back_stack(c, r->loc) && code_entry_look(c, r->target) != ENTRY_ODD;
 }
 
 /* The sweep has no instruction at `loc`, but control comes there. */
 static void miss(struct code *c, uint32_t loc)
 {
-	if (code_has(c, c->covered, loc) || code_has(c, c->rec_bits, loc) || code_has(c, c->sync, loc))
+	if (code_has(c, c->covered, loc) || code_has(c, c->rec_bits, loc) ||
+	    code_has(c, c->sync, loc))
 		return;
 	if (!VEC_PUSH(&c->missync, loc))
 		c->has_failed = true;
@@ -248,8 +259,9 @@ static void follow_ijump(struct flow *w, const struct code_rec *r, uint32_t rec)
 	}
 	const struct code_table *t = code_table_of(c, rec);
 	if (!t) {
-		/* A slot or a register: a tail call through a pointer, unless it looks like a dispatch. */
-		c->fns.data[w->fn].flags |= r->pad ? IMAGE_FN_INDIRECT : IMAGE_FN_TAIL;
+		/* A slot or a register: a tail call through a pointer, unless it looks like a
+		 * dispatch. */
+		c->fns.data[w->fn].flags |= r->is_dispatch ? IMAGE_FN_INDIRECT : IMAGE_FN_TAIL;
 		fn_returns(c, w->fn);
 		return;
 	}
@@ -262,7 +274,8 @@ static void follow_ijump(struct flow *w, const struct code_rec *r, uint32_t rec)
 	}
 }
 
-/* Behind a call of something that comes back, or of which nobody knows: true when control goes on. */
+/* Behind a call of something that comes back, or of which nobody knows: true when control goes on.
+ */
 static bool follow_call(struct flow *w, const struct code_rec *r)
 {
 	struct code *c = w->c;
@@ -299,8 +312,8 @@ static bool follow_call(struct flow *w, const struct code_rec *r)
 	return c->fns.data[callee].status == FN_RETURNS;
 }
 
-/* The piece from `loc` to `to` belongs to the function but ends without a record: into another function, or at the end
- * of the region. */
+/* The piece from `loc` to `to` belongs to the function but ends without a record: into another
+ * function, or at the end of the region. */
 static void end_piece(struct flow *w, uint32_t loc, uint32_t to)
 {
 	struct code *c = w->c;
@@ -309,8 +322,8 @@ static void end_piece(struct flow *w, uint32_t loc, uint32_t to)
 		c->has_failed = true;
 }
 
-/* True when only padding lies between `loc` and the next start or the end of the extent: the call before it
- * cannot have been meant to return. */
+/* True when only padding lies between `loc` and the next start or the end of the extent: the call
+ * before it cannot have been meant to return. */
 static bool is_end_of_code(const struct flow *w, uint32_t loc, const struct code_region *region)
 {
 	const struct code *c = w->c;

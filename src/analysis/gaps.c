@@ -2,20 +2,21 @@
 #include "analysis/code.h"
 
 /*
- * Functions that no table names and nobody calls directly. First the addresses that operands and data hold: one that
- * points to an instruction nobody reached, behind the end of other code, is a function. Then the gaps: what
- * lies between functions and is no padding. Two kinds of evidence are needed there (a place where functions go, an
- * instruction functions begin with, an end of the code before), the code must decode cleanly to an end, and it must
- * not jump into the middle of a function: then it is a part of that one which its jump table or its call
- * that was thought not to return would have led to.
+ * Functions that no table names and nobody calls directly. First the addresses that operands and
+ * data hold: one that points to an instruction nobody reached, behind the end of other code, is a
+ * function. Then the gaps: what lies between functions and is no padding. Two kinds of evidence are
+ * needed there (a place where functions go, an instruction functions begin with, an end of the code
+ * before), the code must decode cleanly to an end, and it must not jump into the middle of a
+ * function: then it is a part of that one which its jump table or its call that was thought not to
+ * return would have led to.
  */
 #define PROBE_INSNS 20000u
 #define PROBE_BLOCKS 256u
 
 struct probe {
-	bool is_clean;   /* decodes to an end on every way */
-	uint32_t into;   /* function whose middle it jumps into, CODE_NONE */
-	uint32_t end;    /* behind the first straight piece */
+	bool is_clean; /* decodes to an end on every way */
+	uint32_t into; /* function whose middle it jumps into, CODE_NONE */
+	uint32_t end;  /* behind the first straight piece */
 	uint32_t seen[PROBE_BLOCKS];
 	uint32_t seen_cnt;
 };
@@ -70,7 +71,8 @@ static bool probe_jump(const struct code *c, struct probe *p, uint32_t to)
 }
 
 /* Straight code from `loc`; false when it is no clean code. */
-static bool probe_piece(const struct code *c, struct probe *p, uint32_t loc, const struct code_region *region)
+static bool probe_piece(const struct code *c, struct probe *p, uint32_t loc,
+			const struct code_region *region)
 {
 	for (unsigned n = 0; n < PROBE_INSNS; n++) {
 		uint32_t at = code_next(c, c->rec_bits, loc, region->to);
@@ -95,7 +97,8 @@ static bool probe_piece(const struct code *c, struct probe *p, uint32_t loc, con
 		case ARCH_FLOW_JUMP:
 			return probe_jump(c, p, r->target);
 		case ARCH_FLOW_CALL:
-			if (r->target == LOC_NONE || (code_in(c, r->target) && !code_has(c, c->items, r->target)))
+			if (r->target == LOC_NONE ||
+			    (code_in(c, r->target) && !code_has(c, c->items, r->target)))
 				return false;
 			if (code_has(c, c->starts, next))
 				return true;
@@ -129,7 +132,8 @@ static bool probe_piece(const struct code *c, struct probe *p, uint32_t loc, con
 	return false;
 }
 
-static void probe(const struct code *c, uint32_t loc, const struct code_region *region, struct probe *ret)
+static void probe(const struct code *c, uint32_t loc, const struct code_region *region,
+		  struct probe *ret)
 {
 	ret->into = CODE_NONE;
 	ret->seen_cnt = 0;
@@ -181,8 +185,8 @@ static void scan_words(struct code *c, uint64_t *found)
 
 static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak)
 {
-	if (!code_has(c, c->items, loc) || code_has(c, c->covered, loc) || code_has(c, c->pads, loc) ||
-	    code_in_plt(c, loc) || code_has(c, c->starts, loc))
+	if (!code_has(c, c->items, loc) || code_has(c, c->covered, loc) ||
+	    code_has(c, c->pads, loc) || code_in_plt(c, loc) || code_has(c, c->starts, loc))
 		return false;
 	const struct code_ext *e = code_ext_of(c, loc);
 	if (e && loc != e->from)
@@ -213,11 +217,14 @@ struct err *code_pointers(struct code *c)
 	for (size_t w = 0; w < bits_words(c->len) && !e; w++) {
 		uint64_t any = (c->taken[w] | words[w]) & c->items[w] & ~(c->covered[w] | cases[w]);
 		for (; any && !e; any &= any - 1) {
-			uint32_t loc = c->base + (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(any);
+			uint32_t loc =
+				c->base + (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(any);
 			bool is_weak = !code_has(c, c->taken, loc);
 			if (pointer_is_start(c, loc, is_weak))
-				e = add_and_follow(c, loc, code_has(c, c->relocated, loc) ? IMAGE_SRC_RELOC
-											  : IMAGE_SRC_POINTER);
+				e = add_and_follow(c, loc,
+						   code_has(c, c->relocated, loc)
+							   ? IMAGE_SRC_RELOC
+							   : IMAGE_SRC_POINTER);
 		}
 	}
 	free(words);
@@ -243,14 +250,18 @@ static uint32_t owner_before(const struct code *c, uint32_t loc, const struct co
 
 enum verdict { GAP_SKIP, GAP_FUNCTION, GAP_PART };
 
-/* Code in a gap that jumps into function `into`: a part of it, unless everything says that it is a function. */
-static enum verdict judge_into(const struct code *c, uint32_t loc, uint32_t into, uint32_t before_fn, bool is_strong)
+/* Code in a gap that jumps into function `into`: a part of it, unless everything says that it is a
+ * function. */
+static enum verdict judge_into(const struct code *c, uint32_t loc, uint32_t into,
+			       uint32_t before_fn, bool is_strong)
 {
 	enum entry_look look = code_entry_look(c, loc);
 	if (!is_strong || look == ENTRY_ODD)
 		return GAP_PART;
-	/* With 4-byte words arguments go over the stack, so that taking some is no sign of a beginning. */
-	return into != before_fn || (look == ENTRY_FRAME && c->arch->bits == 64) ? GAP_FUNCTION : GAP_PART;
+	/* With 4-byte words arguments go over the stack, so that taking some is no sign of a
+	 * beginning. */
+	return into != before_fn || (look == ENTRY_FRAME && c->arch->bits == 64) ? GAP_FUNCTION
+										 : GAP_PART;
 }
 
 static bool is_framed(const struct code *c, uint32_t fn)
@@ -258,8 +269,8 @@ static bool is_framed(const struct code *c, uint32_t fn)
 	return code_entry_look(c, c->fns.data[fn].loc) == ENTRY_FRAME;
 }
 
-/* Whether so much around `loc` does not decode that it is data. For files without sections, whose executable
- * segments hold anything. */
+/* Whether so much around `loc` does not decode that it is data. For files without sections, whose
+ * executable segments hold anything. */
 static bool is_among_data(const struct code *c, uint32_t loc)
 {
 	enum { WINDOW = 64, BAD_MAX = 5 };
@@ -271,8 +282,8 @@ static bool is_among_data(const struct code *c, uint32_t loc)
 	return bad > BAD_MAX;
 }
 
-static enum verdict judge(const struct code *c, uint32_t loc, const struct code_region *region, struct probe *p,
-			  uint32_t *ret_fn)
+static enum verdict judge(const struct code *c, uint32_t loc, const struct code_region *region,
+			  struct probe *p, uint32_t *ret_fn)
 {
 	probe(c, loc, region, p);
 	*ret_fn = p->into;
@@ -290,16 +301,18 @@ static enum verdict judge(const struct code *c, uint32_t loc, const struct code_
 	*ret_fn = before_fn;
 	enum verdict part = before_fn != CODE_NONE ? GAP_PART : GAP_SKIP;
 	enum entry_look look = code_entry_look(c, loc);
-	bool may_be_case = before_fn != CODE_NONE && c->fns.data[before_fn].flags & IMAGE_FN_INDIRECT;
+	bool may_be_case =
+		before_fn != CODE_NONE && c->fns.data[before_fn].flags & IMAGE_FN_INDIRECT;
 	if (look == ENTRY_ODD || (may_be_case && !(has_frame && aligned) && look != ENTRY_FRAME))
 		return part;
 	if (is_strong)
 		return GAP_FUNCTION;
 	if (is_at_end)
 		return region->is_section || has_frame || aligned ? GAP_FUNCTION : GAP_SKIP;
-	/* Right behind a call that is thought not to return: what sets up a frame, or returns from a function that
-	 * has one without giving it back, is another function. */
-	if (look == ENTRY_FRAME || (look == ENTRY_LEAF && before_fn != CODE_NONE && is_framed(c, before_fn)))
+	/* Right behind a call that is thought not to return: what sets up a frame, or returns from
+	 * a function that has one without giving it back, is another function. */
+	if (look == ENTRY_FRAME ||
+	    (look == ENTRY_LEAF && before_fn != CODE_NONE && is_framed(c, before_fn)))
 		return GAP_FUNCTION;
 	return part;
 }
@@ -314,7 +327,8 @@ static struct err *region_gaps(struct code *c, const struct code_region *region)
 			pos = e->to;
 			continue;
 		}
-		if (!code_has(c, c->items, pos) || code_has(c, c->pads, pos) || code_in_plt(c, pos)) {
+		if (!code_has(c, c->items, pos) || code_has(c, c->pads, pos) ||
+		    code_in_plt(c, pos)) {
 			pos = code_insn_end(c, pos);
 			continue;
 		}

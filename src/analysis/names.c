@@ -4,11 +4,12 @@
 #include "arch/arch.h"
 
 /*
- * What names tell: import stubs take the name of what they jump to, the start-up code names main, and some names
- * are known never to return.
+ * What names tell: import stubs take the name of what they jump to, the start-up code names main,
+ * and some names are known never to return.
  */
 
-/* Sorted. Names of C, C++, Rust and Go runtimes whose documentation says that they do not return. */
+/* Sorted. Names of C, C++, Rust and Go runtimes whose documentation says that they do not return.
+ */
 static const char *const noreturn_names[] = {
 	"_Exit",
 	"_Unwind_Resume",
@@ -135,18 +136,31 @@ static const char *const noreturn_names[] = {
 
 /* Pieces of Rust symbols, in either mangling, of functions of type `!`. */
 static const char *const noreturn_pieces[] = {
-	"core9panicking", "std9panicking11begin_panic", "std9panicking20rust_panic", "core6option13expect_failed",
-	"core6result13unwrap_failed", "slice_index_len_fail", "slice_start_index_len_fail",
-	"slice_end_index_len_fail", "slice_index_order_fail", "core3str16slice_error_fail",
-	"alloc5alloc18handle_alloc_error", "raw_vec17capacity_overflow", "std7process4exit",
-	"std7process5abort", "copy_from_slice17len_mismatch_fail", "core4cell22panic_already_borrowed",
-	"alloc7raw_vec12handle_error", "std3sys4unix14abort_internal",
+	"core9panicking",
+	"std9panicking11begin_panic",
+	"std9panicking20rust_panic",
+	"core6option13expect_failed",
+	"core6result13unwrap_failed",
+	"slice_index_len_fail",
+	"slice_start_index_len_fail",
+	"slice_end_index_len_fail",
+	"slice_index_order_fail",
+	"core3str16slice_error_fail",
+	"alloc5alloc18handle_alloc_error",
+	"raw_vec17capacity_overflow",
+	"std7process4exit",
+	"std7process5abort",
+	"copy_from_slice17len_mismatch_fail",
+	"core4cell22panic_already_borrowed",
+	"alloc7raw_vec12handle_error",
+	"std3sys4unix14abort_internal",
 };
 
 /* Functions of core::panicking that do return or take a closure: none of these is `!`. */
 static bool piece_is_false(const char *s, size_t len)
 {
-	return memmem(s, len, "panic_count", 11) || memmem(s, len, "try", 3) || memmem(s, len, "AssertKind", 10);
+	return memmem(s, len, "panic_count", 11) || memmem(s, len, "try", 3) ||
+	       memmem(s, len, "AssertKind", 10);
 }
 
 bool code_name_is_noreturn(const char *s, size_t len)
@@ -177,7 +191,8 @@ static bool map_slot(struct code *c, uint32_t loc, uint32_t import)
 	return loc == LOC_NONE || map_put(&c->got, loc, import);
 }
 
-/* Slots of imports: the GOT entry the format names, the made-up address, and every other word bound to it. */
+/* Slots of imports: the GOT entry the format names, the made-up address, and every other word bound
+ * to it. */
 struct err *code_imports(struct code *c)
 {
 	const struct image_data *d = c->d;
@@ -201,9 +216,11 @@ struct err *code_imports(struct code *c)
 	const struct space *s = &d->space;
 	for (uint32_t i = 0; i < s->reloc_cnt && extern_from != LOC_NONE; i++) {
 		uint32_t import;
-		if (s->reloc_kind[i] & (SPACE_REL_WIDE | SPACE_REL_CODE) || s->reloc_val[i] < extern_from)
+		if (s->reloc_kind[i] & (SPACE_REL_WIDE | SPACE_REL_CODE) ||
+		    s->reloc_val[i] < extern_from)
 			continue;
-		if (map_find(&c->got, s->reloc_val[i], &import) && !map_put(&c->got, s->reloc_loc[i], import))
+		if (map_find(&c->got, s->reloc_val[i], &import) &&
+		    !map_put(&c->got, s->reloc_loc[i], import))
 			return &err_nomem;
 	}
 	return NULL;
@@ -218,7 +235,8 @@ static uint32_t stub_start(const struct code *c, const struct code_rec *r)
 		if (q == CODE_NONE || !code_in_plt(c, q) || code_has(c, c->pads, q) ||
 		    code_has(c, c->rec_bits, q))
 			break;
-		/* Where instructions have no fixed size, a stub is the jump and perhaps a landing mark before it. */
+		/* Where instructions have no fixed size, a stub is the jump and perhaps a landing
+		 * mark before it. */
 		bool is_fixed = c->arch->min_len == c->arch->max_len;
 		size_t len;
 		const uint8_t *p = space_bytes(&c->d->space, q, &len);
@@ -234,7 +252,8 @@ static uint32_t stub_start(const struct code *c, const struct code_rec *r)
 	return start;
 }
 
-/* The import a stub's jump through register + offset reaches when the register holds the GOT's address. */
+/* The import a stub's jump through register + offset reaches when the register holds the GOT's
+ * address. */
 static uint32_t import_by_got_base(const struct code *c, const struct code_rec *r)
 {
 	if (c->arch->bits != 32)
@@ -256,7 +275,8 @@ static uint32_t import_by_got_base(const struct code *c, const struct code_rec *
 	return CODE_NONE;
 }
 
-/* The same for stubs that make the slot's address in several instructions: what the jump's register then holds. */
+/* The same for stubs that make the slot's address in several instructions: what the jump's register
+ * then holds. */
 static uint32_t import_by_track(const struct code *c, const struct code_rec *r)
 {
 	if (!c->arch->has_pairs)
@@ -274,7 +294,8 @@ static uint32_t import_by_track(const struct code *c, const struct code_rec *r)
 	struct arch_effect e;
 	while (n)
 		code_track_step(c, &t, locs[--n], NULL, &e);
-	if (!code_effect(c, r->loc, &e) || e.op != ARCH_OP_MOVE || e.src1 >= 64 || !(t.known >> e.src1 & 1))
+	if (!code_effect(c, r->loc, &e) || e.op != ARCH_OP_MOVE || e.src1 >= 64 ||
+	    !(t.known >> e.src1 & 1))
 		return CODE_NONE;
 	return code_import_of(c, space_loc(&c->d->space, t.val[e.src1]));
 }
@@ -286,11 +307,14 @@ static bool name_stub(struct code *c, uint32_t loc, struct image_import *imp)
 		imp->plt_loc = loc;
 	if (imp->symbol >= d->symbols.cnt || !d->symbols.data[imp->symbol].name.len)
 		return true;
-	return VEC_PUSH(&d->names, (struct image_name){.loc = loc, .name = d->symbols.data[imp->symbol].name,
-						       .kind = IMAGE_NAME_PLT, .is_func = 1});
+	return VEC_PUSH(&d->names, (struct image_name){.loc = loc,
+						       .name = d->symbols.data[imp->symbol].name,
+						       .kind = IMAGE_NAME_PLT,
+						       .is_func = 1});
 }
 
-/* Import stubs: jumps through an import's slot in the sections made of such, or alone behind other code. */
+/* Import stubs: jumps through an import's slot in the sections made of such, or alone behind other
+ * code. */
 static struct err *add_stubs(struct code *c)
 {
 	for (uint32_t i = 0; i < c->rec_cnt; i++) {
@@ -324,7 +348,8 @@ static struct err *add_stubs(struct code *c)
 /* Names that programs also give to functions of their own that return. */
 static bool name_is_common(const char *s, size_t len)
 {
-	static const char *const common[] = {"err", "errx", "verr", "verrx", "xabort", "svc_exit", "rt0_go"};
+	static const char *const common[] = {"err",    "errx",	   "verr",  "verrx",
+					     "xabort", "svc_exit", "rt0_go"};
 	for (size_t i = 0; i < ARRAY_LEN(common); i++)
 		if (len == strlen(common[i]) && !memcmp(s, common[i], len))
 			return true;
@@ -347,14 +372,16 @@ static uint32_t find_main(const struct code *c, uint32_t entry)
 	struct code_track t = {0};
 	uint32_t loc = entry;
 	uint32_t found = LOC_NONE;
-	for (unsigned n = 0; region && n < 40 && loc < region->to && code_has(c, c->items, loc); n++) {
+	for (unsigned n = 0; region && n < 40 && loc < region->to && code_has(c, c->items, loc);
+	     n++) {
 		bool has_rec = code_has(c, c->rec_bits, loc);
 		const struct code_rec *r = has_rec ? &c->recs[code_rec_at(c, loc)] : NULL;
 		struct arch_effect e;
 		if (r && r->flow != ARCH_FLOW_NEXT) {
 			if (r->flow != ARCH_FLOW_CALL && r->flow != ARCH_FLOW_ICALL)
 				return LOC_NONE;
-			if (r->flow == ARCH_FLOW_CALL && code_pc_thunk(c, r->target) != ARCH_REG_NONE) {
+			if (r->flow == ARCH_FLOW_CALL &&
+			    code_pc_thunk(c, r->target) != ARCH_REG_NONE) {
 				code_track_step(c, &t, loc, r, &e);
 				loc = code_insn_end(c, loc);
 				continue;
@@ -365,8 +392,8 @@ static uint32_t find_main(const struct code *c, uint32_t entry)
 		if (e.dst < 64 && (t.known >> e.dst & 1)) {
 			uint32_t to = space_loc(&c->d->space, t.val[e.dst]);
 			if (to != LOC_NONE && code_has(c, c->items, to) && to != entry)
-				/* Arguments are loaded last to first, or first to last where addresses
-				 * take two instructions. */
+				/* Arguments are loaded last to first, or first to last where
+				 * addresses take two instructions. */
 				found = c->arch->has_pairs && found != LOC_NONE ? found : to;
 		}
 		loc = code_insn_end(c, loc);
@@ -389,7 +416,8 @@ static bool name_entry(struct code *c, uint32_t loc, const char *name)
 		return true;
 	return image_pool_add(c->d, name, strlen(name), &s) &&
 	       VEC_PUSH(&c->d->names,
-			(struct image_name){.loc = loc, .name = s, .kind = IMAGE_NAME_ENTRY, .is_func = 1});
+			(struct image_name){
+				.loc = loc, .name = s, .kind = IMAGE_NAME_ENTRY, .is_func = 1});
 }
 
 static struct err *add_entry(struct code *c)
@@ -400,7 +428,8 @@ static struct err *add_entry(struct code *c)
 		return NULL;
 	if (code_fn_add(c, entry, IMAGE_SRC_ENTRY) == CODE_NONE || !name_entry(c, entry, "_start"))
 		return &err_nomem;
-	uint32_t main = c->in->go_funcs && c->in->go_funcs->list.cnt ? LOC_NONE : find_main(c, entry);
+	uint32_t main =
+		c->in->go_funcs && c->in->go_funcs->list.cnt ? LOC_NONE : find_main(c, entry);
 	const struct code_ext *e = main != LOC_NONE ? code_ext_of(c, main) : NULL;
 	if (main == LOC_NONE || (e && e->from != main) || code_in_plt(c, main))
 		return NULL;
@@ -426,7 +455,8 @@ struct err *code_names(struct code *c)
 		for (size_t i = 0; funcs[k] && i < funcs[k]->list.cnt; i++) {
 			const struct dbg_func *f = &funcs[k]->list.data[i];
 			if (f->is_noreturn)
-				apply_noreturn(c, space_loc(&d->space, f->va), IMAGE_NORETURN_DWARF);
+				apply_noreturn(c, space_loc(&d->space, f->va),
+					       IMAGE_NORETURN_DWARF);
 			else if (f->name.len && code_name_is_noreturn(f->name.s, f->name.len))
 				apply_noreturn(c, space_loc(&d->space, f->va), IMAGE_NORETURN_NAME);
 		}

@@ -4,16 +4,18 @@
 #include "arch/arch.h"
 
 /*
- * References that no single instruction holds: an address made by two (adrp and add), or an offset from a register
- * that holds the address of the code itself or of the GOT. Constants are followed along the code in order of
- * address; they are forgotten where a function begins and where control comes in from a place that was not seen yet.
+ * References that no single instruction holds: an address made by two (adrp and add), or an offset
+ * from a register that holds the address of the code itself or of the GOT. Constants are followed
+ * along the code in order of address; they are forgotten where a function begins and where control
+ * comes in from a place that was not seen yet.
  */
 struct pairs {
 	struct code *c;
 	uint64_t *merges; /* per loc of code: a jump from behind leads here */
 };
 
-static void pair_ref(struct code_chunk *k, const struct code *c, uint32_t loc, uint64_t va, enum image_xref_kind kind)
+static void pair_ref(struct code_chunk *k, const struct code *c, uint32_t loc, uint64_t va,
+		     enum image_xref_kind kind)
 {
 	if (c->arch->bits == 32)
 		va = (uint32_t)va;
@@ -23,8 +25,9 @@ static void pair_ref(struct code_chunk *k, const struct code *c, uint32_t loc, u
 }
 
 /* The reference instruction `e` makes, given what registers held before it. */
-static void find_pair(const struct code *c, struct code_chunk *k, uint32_t loc, const struct code_track *before,
-		      const struct code_track *after, const struct arch_effect *e)
+static void find_pair(const struct code *c, struct code_chunk *k, uint32_t loc,
+		      const struct code_track *before, const struct code_track *after,
+		      const struct arch_effect *e)
 {
 	uint64_t known = before->known;
 	bool has_base = e->base < 64 && (known >> e->base & 1) && e->index == ARCH_REG_NONE;
@@ -50,8 +53,8 @@ static void find_pair(const struct code *c, struct code_chunk *k, uint32_t loc, 
 				pair_ref(k, c, loc, va, IMAGE_XREF_READ);
 			break;
 		}
-		if (e->dst < 64 && (after->known >> e->dst & 1) && (e->op == ARCH_OP_LEA || e->src1 == e->dst ||
-								    e->src1 < 64))
+		if (e->dst < 64 && (after->known >> e->dst & 1) &&
+		    (e->op == ARCH_OP_LEA || e->src1 == e->dst || e->src1 < 64))
 			pair_ref(k, c, loc, after->val[e->dst], IMAGE_XREF_OFFSET);
 		break;
 	case ARCH_OP_OTHER:
@@ -66,7 +69,8 @@ static void find_pair(const struct code *c, struct code_chunk *k, uint32_t loc, 
 	}
 }
 
-/* One chunk, from its first function start on; what comes before that start is the chunk before's. */
+/* One chunk, from its first function start on; what comes before that start is the chunk before's.
+ */
 static void pair_chunk(const struct pairs *p, size_t i)
 {
 	struct code *c = p->c;
@@ -97,7 +101,8 @@ static void pair_chunk(const struct pairs *p, size_t i)
 static int compare_refs(const void *a, const void *b)
 {
 	const struct image_xref *x = a, *y = b;
-	return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+	return x->from != y->from ? (x->from < y->from ? -1 : 1)
+				  : (x->to > y->to) - (x->to < y->to);
 }
 
 static void pair_chunks(void *ctx, unsigned worker, size_t from, size_t to)
@@ -123,8 +128,8 @@ struct err *code_pairs(struct code *c)
 		return &err_nomem;
 	for (uint32_t i = 0; i < c->rec_cnt; i++) {
 		const struct code_rec *r = &c->recs[i];
-		if ((r->flow == ARCH_FLOW_JUMP || r->flow == ARCH_FLOW_CJUMP) && r->target != LOC_NONE &&
-		    code_in(c, r->target) && r->target <= r->loc)
+		if ((r->flow == ARCH_FLOW_JUMP || r->flow == ARCH_FLOW_CJUMP) &&
+		    r->target != LOC_NONE && code_in(c, r->target) && r->target <= r->loc)
 			bits_set(p.merges, r->target - c->base);
 	}
 	par_for(c->in->par, c->chunks.cnt, 1, pair_chunks, &p);
@@ -135,7 +140,8 @@ struct err *code_pairs(struct code *c)
 		const struct code_chunk *k = &c->chunks.data[i];
 		for (size_t x = 0; x < k->refs.cnt; x++) {
 			bits_set(c->data_refs, k->refs.data[x].to);
-			if (k->refs.data[x].kind == IMAGE_XREF_OFFSET && code_in(c, k->refs.data[x].to))
+			if (k->refs.data[x].kind == IMAGE_XREF_OFFSET &&
+			    code_in(c, k->refs.data[x].to))
 				code_mark(c, c->taken, k->refs.data[x].to);
 		}
 	}

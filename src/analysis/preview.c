@@ -2,8 +2,8 @@
 #include "analysis/analysis.h"
 
 /*
- * The code around one address before anything else is known: control is followed from there with a small worklist,
- * calls are taken to return. What one screen shows needs no more.
+ * The code around one address before anything else is known: control is followed from there with a
+ * small worklist, calls are taken to return. What one screen shows needs no more.
  */
 #define PREVIEW_TODO 256
 
@@ -54,14 +54,15 @@ static void preview_walk(struct preview *p, uint32_t loc)
 		p->locs[p->cnt++] = loc;
 		if (in.flow == ARCH_FLOW_JUMP || in.flow == ARCH_FLOW_CJUMP)
 			preview_later(p, in.target);
-		if (in.flow == ARCH_FLOW_JUMP || in.flow == ARCH_FLOW_IJUMP || in.flow == ARCH_FLOW_RET ||
-		    in.flow == ARCH_FLOW_STOP || in.len >= len)
+		if (in.flow == ARCH_FLOW_JUMP || in.flow == ARCH_FLOW_IJUMP ||
+		    in.flow == ARCH_FLOW_RET || in.flow == ARCH_FLOW_STOP || in.len >= len)
 			return;
 		loc += in.len;
 	}
 }
 
-size_t analysis_preview(const struct arch *arch, const struct space *s, uint64_t va, uint32_t *ret_locs, size_t max)
+size_t analysis_preview(const struct arch *arch, const struct space *s, uint64_t va,
+			uint32_t *ret_locs, size_t max)
 {
 	struct preview p = {.arch = arch, .space = s, .locs = ret_locs, .max = max};
 	preview_later(&p, va);

@@ -4,19 +4,19 @@
 #include "arch/arch.h"
 
 /*
- * A path is run forwards once it has been found backwards: aliases, spills and extensions then need no rules of their
- * own, because a copy is the same node. Stores are taken not to overlap other slots; tables found this way are
- * checked against the code before they are believed.
+ * A path is run forwards once it has been found backwards: aliases, spills and extensions then need
+ * no rules of their own, because a copy is the same node. Stores are taken not to overlap other
+ * slots; tables found this way are checked against the code before they are believed.
  */
 static uint16_t intern(struct sx *s, struct sx_node n)
 {
-	uint64_t h = n.kind * 31u + n.width * 7u + n.is_signed + n.a * 131u + n.b * 517u + (uint64_t)n.ka * 3 +
-		     (uint64_t)n.kb * 5 + (uint64_t)n.k * 0x9e3779b97f4a7c15u;
+	uint64_t h = n.kind * 31u + n.width * 7u + n.is_signed + n.a * 131u + n.b * 517u +
+		     (uint64_t)n.ka * 3 + (uint64_t)n.kb * 5 + (uint64_t)n.k * 0x9e3779b97f4a7c15u;
 	h = (h ^ h >> 29) % SX_HEADS;
 	for (uint16_t i = s->heads[h]; i; i = s->nodes[i].next) {
 		const struct sx_node *m = &s->nodes[i];
-		if (m->kind == n.kind && m->width == n.width && m->is_signed == n.is_signed && m->a == n.a &&
-		    m->b == n.b && m->ka == n.ka && m->kb == n.kb && m->k == n.k)
+		if (m->kind == n.kind && m->width == n.width && m->is_signed == n.is_signed &&
+		    m->a == n.a && m->b == n.b && m->ka == n.ka && m->kb == n.kb && m->k == n.k)
 			return i;
 	}
 	if (s->node_cnt >= SX_NODE_MAX)
@@ -48,7 +48,12 @@ static uint16_t get_reg(struct sx *s, uint8_t reg)
 	return s->regs[reg];
 }
 
-struct linear { uint16_t node[3]; int64_t k[3]; unsigned cnt; int64_t c; };
+struct linear {
+	uint16_t node[3];
+	int64_t k[3];
+	unsigned cnt;
+	int64_t c;
+};
 
 static void linear_add(const struct sx *s, struct linear *l, uint16_t node, int64_t k)
 {
@@ -136,11 +141,15 @@ static uint16_t extend(struct sx *s, uint16_t a, unsigned width, bool is_signed)
 					     : (uint64_t)n->k & mask_of(width));
 	bool is_narrow = (n->kind == SX_EXT || n->kind == SX_LOAD) && !n->is_signed &&
 			 (n->width < width || (n->width == width && !is_signed));
-	if (is_narrow || (n->kind == SX_AND && n->k >= 0 && (uint64_t)n->k <= mask_of(width) >> is_signed))
+	if (is_narrow ||
+	    (n->kind == SX_AND && n->k >= 0 && (uint64_t)n->k <= mask_of(width) >> is_signed))
 		return a;
 	if (n->kind == SX_EXT && n->width >= width)
 		a = n->a;
-	return intern(s, (struct sx_node){.kind = SX_EXT, .a = a, .width = (uint8_t)width, .is_signed = is_signed});
+	return intern(s, (struct sx_node){.kind = SX_EXT,
+					  .a = a,
+					  .width = (uint8_t)width,
+					  .is_signed = is_signed});
 }
 
 static uint16_t address(struct sx *s, const struct arch_effect *e)
@@ -162,8 +171,11 @@ static uint16_t load(struct sx *s, uint16_t addr, unsigned width, bool is_signed
 	for (unsigned i = s->slot_cnt; i-- > 0;)
 		if (s->slots[i].addr == addr && s->slots[i].width >= width)
 			return extend(s, s->slots[i].value, width, is_signed);
-	return intern(s, (struct sx_node){.kind = SX_LOAD, .a = addr, .width = (uint8_t)width,
-					  .is_signed = is_signed, .k = s->memory});
+	return intern(s, (struct sx_node){.kind = SX_LOAD,
+					  .a = addr,
+					  .width = (uint8_t)width,
+					  .is_signed = is_signed,
+					  .k = s->memory});
 }
 
 static void store(struct sx *s, uint16_t addr, uint16_t value, unsigned width)
@@ -234,14 +246,16 @@ static uint16_t value_of(struct sx *s, const struct arch_effect *e)
 		v = address(s, e);
 		break;
 	case ARCH_OP_ADD:
-		v = sum(s, a, 1, e->has_mem ? load(s, address(s, e), e->width, false) : second(s, e), 1, 0);
+		v = sum(s, a, 1,
+			e->has_mem ? load(s, address(s, e), e->width, false) : second(s, e), 1, 0);
 		break;
 	case ARCH_OP_SUB:
 		v = sum(s, a, 1, second(s, e), -1, 0);
 		compare(s, a, &s->nodes[second(s, e)], e->width);
 		break;
 	case ARCH_OP_AND: {
-		const struct sx_node *m = e->src2 == ARCH_REG_NONE ? NULL : &s->nodes[get_reg(s, e->src2)];
+		const struct sx_node *m =
+			e->src2 == ARCH_REG_NONE ? NULL : &s->nodes[get_reg(s, e->src2)];
 		if (m && m->kind != SX_CONST)
 			return 0;
 		uint64_t mask = (uint64_t)(m ? m->k : e->imm) & mask_of(e->width);
@@ -255,11 +269,14 @@ static uint16_t value_of(struct sx *s, const struct arch_effect *e)
 	case ARCH_OP_SHR:
 		if (e->src2 != ARCH_REG_NONE || e->imm < 0 || e->imm > 63)
 			return 0;
-		return intern(s, (struct sx_node){.kind = SX_SHR, .a = extend(s, a, e->width, false), .k = e->imm});
+		return intern(s, (struct sx_node){.kind = SX_SHR,
+						  .a = extend(s, a, e->width, false),
+						  .k = e->imm});
 	case ARCH_OP_INSERT:
 		if (s->nodes[a].kind != SX_CONST)
 			return 0;
-		return constant(s, ((uint64_t)s->nodes[a].k & (uint64_t)e->cmp_imm) | (uint64_t)e->imm);
+		return constant(s, ((uint64_t)s->nodes[a].k & (uint64_t)e->cmp_imm) |
+					   (uint64_t)e->imm);
 	case ARCH_OP_OTHER:
 	case ARCH_OP_STORE:
 	case ARCH_OP_CMP:
@@ -275,19 +292,22 @@ static void apply(struct sx *s, const struct arch_effect *e)
 	uint16_t v = 0;
 	if (e->op == ARCH_OP_STORE) {
 		uint16_t addr = address(s, e);
-		v = e->src1 != ARCH_REG_NONE ? extend(s, get_reg(s, e->src1), e->width, false) : atom(s, 255);
+		v = e->src1 != ARCH_REG_NONE ? extend(s, get_reg(s, e->src1), e->width, false)
+					     : atom(s, 255);
 		store(s, addr, v, e->width);
 		v = 0;
 	} else if (e->op == ARCH_OP_CMP) {
-		uint16_t left = e->has_mem ? load(s, address(s, e), e->width, false) : get_reg(s, e->src1);
-		uint16_t right = e->has_mem ? constant(s, (uint64_t)e->cmp_imm)
-					    : e->src2 == ARCH_REG_NONE ? constant(s, (uint64_t)e->imm)
-								       : get_reg(s, e->src2);
+		uint16_t left =
+			e->has_mem ? load(s, address(s, e), e->width, false) : get_reg(s, e->src1);
+		uint16_t right = e->has_mem		    ? constant(s, (uint64_t)e->cmp_imm)
+				 : e->src2 == ARCH_REG_NONE ? constant(s, (uint64_t)e->imm)
+							    : get_reg(s, e->src2);
 		compare(s, left, &s->nodes[right], e->width);
 	} else if (e->op == ARCH_OP_TEST) {
 		s->cmp_node = 0;
 	} else if (e->dst != ARCH_REG_NONE) {
-		if (e->op == ARCH_OP_ADD || e->op == ARCH_OP_AND || e->op == ARCH_OP_SHL || e->op == ARCH_OP_SHR)
+		if (e->op == ARCH_OP_ADD || e->op == ARCH_OP_AND || e->op == ARCH_OP_SHL ||
+		    e->op == ARCH_OP_SHR)
 			s->cmp_node = s->c->arch->has_pairs ? s->cmp_node : 0;
 		v = value_of(s, e);
 	}
@@ -458,7 +478,8 @@ uint16_t sx_sum(struct sx *s, uint16_t a, int64_t ka, uint16_t b, int64_t kb)
 }
 
 /* How many ways lead to `loc`, and the one that `variant` picks; false when none. */
-static bool pick_way(const struct code *c, uint32_t loc, unsigned variant, struct sx_step *ret, unsigned *ret_cnt)
+static bool pick_way(const struct code *c, uint32_t loc, unsigned variant, struct sx_step *ret,
+		     unsigned *ret_cnt)
 {
 	struct sx_step ways[8];
 	unsigned n = 0;
@@ -466,14 +487,17 @@ static bool pick_way(const struct code *c, uint32_t loc, unsigned variant, struc
 	if (q != CODE_NONE) {
 		bool has_rec = code_has(c, c->rec_bits, q);
 		const struct code_rec *r = has_rec ? &c->recs[code_rec_at(c, q)] : NULL;
-		uint32_t import = r && r->flow != ARCH_FLOW_IJUMP ? code_import_of(c, r->target) : CODE_NONE;
-		if (!r || (!code_rec_ends(r) && (import == CODE_NONE || !bits_get(c->import_noreturn, import))))
+		uint32_t import =
+			r && r->flow != ARCH_FLOW_IJUMP ? code_import_of(c, r->target) : CODE_NONE;
+		if (!r || (!code_rec_ends(r) &&
+			   (import == CODE_NONE || !bits_get(c->import_noreturn, import))))
 			ways[n++] = (struct sx_step){q, false};
 	}
 	uint32_t bucket = (loc - c->base) / 64;
 	/* Jumps from before come first: the others are loops, which began somewhere too. */
 	for (int pass = 0; pass < 2; pass++) {
-		for (uint32_t i = c->into_first[bucket]; i < c->into_first[bucket + 1] && n < ARRAY_LEN(ways); i++) {
+		for (uint32_t i = c->into_first[bucket];
+		     i < c->into_first[bucket + 1] && n < ARRAY_LEN(ways); i++) {
 			const struct code_rec *r = &c->recs[c->into[i]];
 			if (r->target == loc && (r->loc < loc) == (pass == 0))
 				ways[n++] = (struct sx_step){r->loc, true};
@@ -486,7 +510,8 @@ static bool pick_way(const struct code *c, uint32_t loc, unsigned variant, struc
 	return true;
 }
 
-void sx_path_back(const struct code *c, uint32_t loc, unsigned max, unsigned variant, struct sx_path *ret)
+void sx_path_back(const struct code *c, uint32_t loc, unsigned max, unsigned variant,
+		  struct sx_path *ret)
 {
 	ret->cnt = 0;
 	ret->has_choice = false;
@@ -495,7 +520,8 @@ void sx_path_back(const struct code *c, uint32_t loc, unsigned max, unsigned var
 	while (ret->cnt < max && !code_has(c, c->starts, loc)) {
 		struct sx_step step;
 		unsigned ways;
-		if (!pick_way(c, loc, variant, &step, &ways) || (ways > 1 && variant == SX_NO_CHOICE))
+		if (!pick_way(c, loc, variant, &step, &ways) ||
+		    (ways > 1 && variant == SX_NO_CHOICE))
 			return;
 		if (ways > 1) {
 			ret->has_choice = true;

@@ -2,10 +2,10 @@
 #include "analysis/code.h"
 
 /*
- * Where functions begin and how far they reach. Extents come from what others wrote down: symbols with sizes,
- * unwind entries, the function tables of Go and DWARF. An extent is not yet a function: compilers split cold
- * code off into pieces with an unwind entry (and often a symbol, "foo.cold") of their own. Such a piece is given
- * to the function that jumps into it.
+ * Where functions begin and how far they reach. Extents come from what others wrote down: symbols
+ * with sizes, unwind entries, the function tables of Go and DWARF. An extent is not yet a function:
+ * compilers split cold code off into pieces with an unwind entry (and often a symbol, "foo.cold")
+ * of their own. Such a piece is given to the function that jumps into it.
  */
 
 const struct code_ext *code_ext_of(const struct code *c, uint32_t loc)
@@ -49,7 +49,8 @@ static bool name_is_cold(const char *s, size_t len)
 	return false;
 }
 
-static bool add_ext(struct code *c, uint32_t from, uint64_t len, enum image_source source, bool is_fragment)
+static bool add_ext(struct code *c, uint32_t from, uint64_t len, enum image_source source,
+		    bool is_fragment)
 {
 	if (from == LOC_NONE || !code_in(c, from))
 		return true;
@@ -60,9 +61,11 @@ static bool add_ext(struct code *c, uint32_t from, uint64_t len, enum image_sour
 	if (!len)
 		return true;
 	uint32_t to = len > r->to - from ? r->to : from + (uint32_t)len;
-	return VEC_PUSH(&c->exts, (struct code_ext){.from = from, .to = to,
+	return VEC_PUSH(&c->exts, (struct code_ext){.from = from,
+						    .to = to,
 						    .start = is_fragment ? CODE_NONE : from,
-						    .source = (uint8_t)source, .is_fragment = is_fragment});
+						    .source = (uint8_t)source,
+						    .is_fragment = is_fragment});
 }
 
 static bool symbol_is_func(const struct image_symbol *s)
@@ -107,7 +110,8 @@ static bool table_exts(struct code *c)
 	return true;
 }
 
-/* One extent a start: the best source stands, the longest reach counts; a name says best what is a fragment. */
+/* One extent a start: the best source stands, the longest reach counts; a name says best what is a
+ * fragment. */
 static void unite_exts(struct code *c)
 {
 	size_t n = 0;
@@ -129,7 +133,8 @@ static void unite_exts(struct code *c)
 		c->exts.cnt = n + 1;
 }
 
-/* Where extents overlap the later one wins its part; what is left of the earlier behind it stays its own. */
+/* Where extents overlap the later one wins its part; what is left of the earlier behind it stays
+ * its own. */
 static bool cut_exts(struct code *c)
 {
 	VEC(struct code_ext) out = {0};
@@ -168,13 +173,18 @@ struct err *code_exts(struct code *c)
 	const struct image_data *d = c->d;
 	for (size_t i = 0; i < d->sections.cnt; i++) {
 		const struct image_section *s = &d->sections.data[i];
-		uint32_t got = s->kind == FMT_SEC_GOT && s->is_alloc ? space_loc(&d->space, s->va) : LOC_NONE;
+		uint32_t got = s->kind == FMT_SEC_GOT && s->is_alloc ? space_loc(&d->space, s->va)
+								     : LOC_NONE;
 		if (got != LOC_NONE && s->mem_len < d->loc_cnt - got && c->gots.cnt < PIECES_MAX &&
-		    !VEC_PUSH(&c->gots, (struct code_piece){got, got + (uint32_t)s->mem_len, CODE_NONE}))
+		    !VEC_PUSH(&c->gots,
+			      (struct code_piece){got, got + (uint32_t)s->mem_len, CODE_NONE}))
 			return &err_nomem;
-		uint32_t loc = s->kind == FMT_SEC_PLT && s->is_alloc ? space_loc(&d->space, s->va) : LOC_NONE;
-		if (loc != LOC_NONE && code_in(c, loc) && s->mem_len < c->len && c->plts.cnt < PIECES_MAX &&
-		    !VEC_PUSH(&c->plts, (struct code_piece){loc, loc + (uint32_t)s->mem_len, CODE_NONE}))
+		uint32_t loc = s->kind == FMT_SEC_PLT && s->is_alloc ? space_loc(&d->space, s->va)
+								     : LOC_NONE;
+		if (loc != LOC_NONE && code_in(c, loc) && s->mem_len < c->len &&
+		    c->plts.cnt < PIECES_MAX &&
+		    !VEC_PUSH(&c->plts,
+			      (struct code_piece){loc, loc + (uint32_t)s->mem_len, CODE_NONE}))
 			return &err_nomem;
 	}
 	if (!symbol_exts(c) || !table_exts(c))
@@ -192,10 +202,11 @@ struct err *code_exts(struct code *c)
 
 /* Who jumps into an extent from outside: the first function by address, and how. */
 struct entrance {
-	uint32_t start;     /* function of the first one that has one, CODE_NONE */
+	uint32_t start;	    /* function of the first one that has one, CODE_NONE */
 	uint32_t other_cnt; /* of jumps from other functions than that */
 	bool is_cond;
-	bool is_inside;     /* past the extent's first instruction, or from its function's fragment back into it */
+	bool is_inside; /* past the extent's first instruction, or from its function's fragment back
+			   into it */
 };
 
 static void find_entrances(const struct code *c, const struct code_ext *e, struct entrance *ret)
@@ -205,7 +216,8 @@ static void find_entrances(const struct code *c, const struct code_ext *e, struc
 	uint32_t last = c->into_first[(e->to - 1 - c->base) / 64 + 1];
 	for (uint32_t i = first; i < last; i++) {
 		const struct code_rec *r = &c->recs[c->into[i]];
-		if (r->target < e->from || r->target >= e->to || (r->loc >= e->from && r->loc < e->to))
+		if (r->target < e->from || r->target >= e->to ||
+		    (r->loc >= e->from && r->loc < e->to))
 			continue;
 		const struct code_ext *from = code_ext_of(c, r->loc);
 		if (!from || from->start == CODE_NONE || from->start == e->from)
@@ -219,7 +231,8 @@ static void find_entrances(const struct code *c, const struct code_ext *e, struc
 	}
 }
 
-/* Whether code of `e` jumps into the middle of the function at `start`; CODE_NONE: of any, which is returned. */
+/* Whether code of `e` jumps into the middle of the function at `start`; CODE_NONE: of any, which is
+ * returned. */
 static uint32_t jumps_back(const struct code *c, const struct code_ext *e, uint32_t start)
 {
 	uint32_t i = code_rec_at(c, e->from);
@@ -238,7 +251,10 @@ static uint32_t jumps_back(const struct code *c, const struct code_ext *e, uint3
 	return CODE_NONE;
 }
 
-struct by_lsda { uint64_t lsda; uint32_t loc; };
+struct by_lsda {
+	uint64_t lsda;
+	uint32_t loc;
+};
 
 static int compare_lsda(const void *a, const void *b)
 {
@@ -249,8 +265,8 @@ static int compare_lsda(const void *a, const void *b)
 }
 
 /*
- * Fragments that only exceptions enter have no jump that leads to them. The table of their landing pads lies behind
- * that of the function they were split from.
+ * Fragments that only exceptions enter have no jump that leads to them. The table of their landing
+ * pads lies behind that of the function they were split from.
  */
 static bool own_by_lsda(struct code *c)
 {
@@ -314,16 +330,17 @@ static void own_fragments(struct code *c)
 }
 
 /*
- * Unwind entries whose frame rule does not tell that they are fragments: cold parts of functions without a frame.
- * Nobody calls them or takes their address, only one function jumps there, and either the place is no usual one
- * for a function or jumps go into the middle of one of the two.
+ * Unwind entries whose frame rule does not tell that they are fragments: cold parts of functions
+ * without a frame. Nobody calls them or takes their address, only one function jumps there, and
+ * either the place is no usual one for a function or jumps go into the middle of one of the two.
  */
 static void find_plain_fragments(struct code *c)
 {
 	for (size_t i = 0; i < c->exts.cnt; i++) {
 		struct code_ext *e = &c->exts.data[i];
-		if (e->source != IMAGE_SRC_UNWIND || e->is_fragment || code_has(c, c->called, e->from) ||
-		    code_has(c, c->taken, e->from) || !code_has(c, c->items, e->from))
+		if (e->source != IMAGE_SRC_UNWIND || e->is_fragment ||
+		    code_has(c, c->called, e->from) || code_has(c, c->taken, e->from) ||
+		    !code_has(c, c->items, e->from))
 			continue;
 		struct entrance in;
 		find_entrances(c, e, &in);
@@ -331,7 +348,8 @@ static void find_plain_fragments(struct code *c)
 			continue;
 		bool is_aligned = (e->from - c->base) % c->arch->func_align == 0;
 		bool is_tied = in.is_inside || jumps_back(c, e, in.start) != CODE_NONE;
-		if (is_aligned ? !(is_tied && in.is_cond) : !(is_tied || (in.is_cond && c->are_aligned)))
+		if (is_aligned ? !(is_tied && in.is_cond)
+			       : !(is_tied || (in.is_cond && c->are_aligned)))
 			continue;
 		e->is_fragment = true;
 		e->start = in.start;
@@ -367,7 +385,8 @@ static void mark_relocs(struct code *c)
 
 static void add_start(struct code *c, uint32_t loc, enum image_source source)
 {
-	if (loc != LOC_NONE && code_has(c, c->items, loc) && code_fn_add(c, loc, source) == CODE_NONE)
+	if (loc != LOC_NONE && code_has(c, c->items, loc) &&
+	    code_fn_add(c, loc, source) == CODE_NONE)
 		c->has_failed = true;
 }
 
@@ -377,7 +396,8 @@ static void add_symbol_starts(struct code *c)
 	for (size_t i = 0; i < d->symbols.cnt; i++) {
 		const struct image_symbol *s = &d->symbols.data[i];
 		bool is_label = s->type == FMT_SYM_NONE && s->bind != FMT_BIND_LOCAL;
-		if ((!symbol_is_func(s) && !is_label) || s->loc == LOC_NONE || code_in_plt(c, s->loc))
+		if ((!symbol_is_func(s) && !is_label) || s->loc == LOC_NONE ||
+		    code_in_plt(c, s->loc))
 			continue;
 		const struct code_ext *e = code_ext_of(c, s->loc);
 		if (e && e->is_fragment && e->from == s->loc)
@@ -389,14 +409,15 @@ static void add_symbol_starts(struct code *c)
 	}
 }
 
-/* Targets of direct calls, unless the call stays inside one extent or comes from where no code should be. */
+/* Targets of direct calls, unless the call stays inside one extent or comes from where no code
+ * should be. */
 static void add_call_starts(struct code *c)
 {
 	for (uint32_t i = 0; i < c->rec_cnt; i++) {
 		const struct code_rec *r = &c->recs[i];
-		if (r->flow != ARCH_FLOW_CALL || r->target == LOC_NONE || r->target == r->loc + r->len ||
-		    !code_has(c, c->items, r->target) || code_has(c, c->starts, r->target) ||
-		    code_in_plt(c, r->target))
+		if (r->flow != ARCH_FLOW_CALL || r->target == LOC_NONE ||
+		    r->target == r->loc + r->len || !code_has(c, c->items, r->target) ||
+		    code_has(c, c->starts, r->target) || code_in_plt(c, r->target))
 			continue;
 		const struct code_ext *to = code_ext_of(c, r->target);
 		const struct code_ext *from = code_ext_of(c, r->loc);
@@ -416,14 +437,16 @@ static bool add_plt(struct code *c, uint32_t from, uint32_t to)
 		last->to = MAX(last->to, to);
 		return true;
 	}
-	return c->plts.cnt >= PIECES_MAX || VEC_PUSH(&c->plts, (struct code_piece){from, to, CODE_NONE});
+	return c->plts.cnt >= PIECES_MAX ||
+	       VEC_PUSH(&c->plts, (struct code_piece){from, to, CODE_NONE});
 }
 
 #define STUB_LEN 16u
 
 /*
- * Where import stubs lie in a file without sections: jumps through import slots one after the other, each at the
- * beginning of 16 bytes, perhaps behind a landing mark. An unwind entry over them describes them all, no function.
+ * Where import stubs lie in a file without sections: jumps through import slots one after the
+ * other, each at the beginning of 16 bytes, perhaps behind a landing mark. An unwind entry over
+ * them describes them all, no function.
  */
 struct err *code_find_plts(struct code *c)
 {
@@ -439,7 +462,8 @@ struct err *code_find_plts(struct code *c)
 		if (!is_first || !code_has(c, c->items, from))
 			continue;
 		/* One alone is a tail call. */
-		if (last != CODE_NONE && from - last == STUB_LEN && !add_plt(c, last, from + STUB_LEN))
+		if (last != CODE_NONE && from - last == STUB_LEN &&
+		    !add_plt(c, last, from + STUB_LEN))
 			return &err_nomem;
 		last = from;
 	}
@@ -465,7 +489,8 @@ struct err *code_starts(struct code *c)
 {
 	mark_relocs(c);
 	for (size_t i = 0; i < c->exts.cnt; i++) {
-		c->exts.data[i].is_loose = c->exts.data[i].start == CODE_NONE || !c->exts.data[i].is_fragment;
+		c->exts.data[i].is_loose =
+			c->exts.data[i].start == CODE_NONE || !c->exts.data[i].is_fragment;
 		c->exts.data[i].was_fragment = c->exts.data[i].is_fragment;
 	}
 	own_fragments(c);

@@ -2,19 +2,22 @@
 #include "analysis/code.h"
 
 /*
- * The linear sweep: every byte of the executable regions is decoded once, as if by one pass from the first byte to
- * the last that starts afresh at each known point (symbol, unwind entry, section, entry). Chunks of a fixed size
- * are decoded in parallel, each from its own first byte; then each one's end is stitched to the next: decoding
- * goes on past the boundary until it meets an instruction start of the next chunk, and what that chunk had
- * before this point is dropped. Variable-length code falls into step within a few instructions, so the result is
- * that of the one pass, for any number of threads, and costs one decode of each byte.
+ * The linear sweep: every byte of the executable regions is decoded once, as if by one pass from
+ * the first byte to the last that starts afresh at each known point (symbol, unwind entry, section,
+ * entry). Chunks of a fixed size are decoded in parallel, each from its own first byte; then each
+ * one's end is stitched to the next: decoding goes on past the boundary until it meets an
+ * instruction start of the next chunk, and what that chunk had before this point is dropped.
+ * Variable-length code falls into step within a few instructions, so the result is that of the one
+ * pass, for any number of threads, and costs one decode of each byte.
  *
- * A sweep believes that data between code is code. That is undone later: only what the traversal reaches, or
- * what lies in the extent of a function, is kept. Where the traversal comes to the middle of what was swept as an
- * instruction, that point becomes a known one and the chunks around it are swept again.
+ * A sweep believes that data between code is code. That is undone later: only what the traversal
+ * reaches, or what lies in the extent of a function, is kept. Where the traversal comes to the
+ * middle of what was swept as an instruction, that point becomes a known one and the chunks around
+ * it are swept again.
  */
 #define CHUNK_LEN 32768u
-/* Straight code gets a record now and then, so that to look for the next one costs no more than that. */
+/* Straight code gets a record now and then, so that to look for the next one costs no more than
+ * that. */
 #define STRAIGHT_MAX 4096u
 #define PAIRS_MAX 100000000u
 
@@ -22,7 +25,7 @@ struct sweep {
 	struct code *c;
 	size_t seg_hint;
 	bool has_guesses; /* absolute operands may be addresses here */
-	bool by_reloc;    /* ... only where a relocation says so */
+	bool by_reloc;	  /* ... only where a relocation says so */
 	uint64_t min_va;  /* no operand points below */
 };
 
@@ -75,7 +78,8 @@ uint32_t code_insn_before(const struct code *c, uint32_t loc)
 	return q != CODE_NONE && code_insn_end(c, q) == loc ? q : CODE_NONE;
 }
 
-static bool add_region(struct code *c, const struct space_seg *seg, uint64_t from_va, uint64_t len, bool is_section)
+static bool add_region(struct code *c, const struct space_seg *seg, uint64_t from_va, uint64_t len,
+		       bool is_section)
 {
 	if (from_va < seg->va) {
 		uint64_t cut = seg->va - from_va;
@@ -92,18 +96,22 @@ static bool add_region(struct code *c, const struct space_seg *seg, uint64_t fro
 	return VEC_PUSH(&c->regions, (struct code_region){from, from + (uint32_t)len, is_section});
 }
 
-/* The executable sections of a segment when they look like they cover its code, else all its file bytes. */
+/* The executable sections of a segment when they look like they cover its code, else all its file
+ * bytes. */
 static bool seg_regions(struct code *c, const struct space_seg *seg)
 {
 	size_t first = c->regions.cnt;
 	uint32_t entry = c->d->meta.entry_loc;
-	/* Tables this large are made up, and looking at each pair of the two would take for ever. */
+	/* Tables this large are made up, and looking at each pair of the two would take for ever.
+	 */
 	if ((uint64_t)c->d->segs.cnt * c->d->sections.cnt > PAIRS_MAX)
 		return add_region(c, seg, seg->va, seg->file_len, false);
-	bool needs_entry = entry != LOC_NONE && entry >= seg->loc && entry - seg->loc < seg->mem_len;
+	bool needs_entry =
+		entry != LOC_NONE && entry >= seg->loc && entry - seg->loc < seg->mem_len;
 	for (size_t i = 0; i < c->d->sections.cnt; i++) {
 		const struct image_section *s = &c->d->sections.data[i];
-		if (!s->is_alloc || !(s->perm & 1) || s->va < seg->va || s->va - seg->va >= seg->mem_len)
+		if (!s->is_alloc || !(s->perm & 1) || s->va < seg->va ||
+		    s->va - seg->va >= seg->mem_len)
 			continue;
 		if (!add_region(c, seg, s->va, MIN(s->mem_len, s->file_len), true))
 			return false;
@@ -118,8 +126,8 @@ static bool seg_regions(struct code *c, const struct space_seg *seg)
 	return add_region(c, seg, seg->va, seg->file_len, false);
 }
 
-/* Neighbours that share a word of the bit maps become one region, so that no two chunks write one word. Segments
- * never do: each begins at a multiple of 64. */
+/* Neighbours that share a word of the bit maps become one region, so that no two chunks write one
+ * word. Segments never do: each begins at a multiple of 64. */
 static void merge_regions(struct code *c)
 {
 	if (!c->regions.cnt)
@@ -129,7 +137,8 @@ static void merge_regions(struct code *c)
 	for (size_t i = 1; i < c->regions.cnt; i++) {
 		struct code_region *last = &c->regions.data[n], *r = &c->regions.data[i];
 		if (r->from / 64 <= (last->to - 1) / 64 + 1 &&
-		    space_seg_of_loc(&c->d->space, r->from) == space_seg_of_loc(&c->d->space, last->from)) {
+		    space_seg_of_loc(&c->d->space, r->from) ==
+			    space_seg_of_loc(&c->d->space, last->from)) {
 			last->to = MAX(last->to, r->to);
 			continue;
 		}
@@ -140,8 +149,8 @@ static void merge_regions(struct code *c)
 
 static bool alloc_maps(struct code *c)
 {
-	uint64_t **maps[] = {&c->items, &c->pads, &c->rec_bits, &c->sync, &c->called,
-			     &c->taken, &c->relocated, &c->starts, &c->covered, &c->leaders};
+	uint64_t **maps[] = {&c->items, &c->pads,      &c->rec_bits, &c->sync,	  &c->called,
+			     &c->taken, &c->relocated, &c->starts,   &c->covered, &c->leaders};
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
 		*maps[i] = alloc_array(bits_words(c->len) + 1, sizeof(uint64_t));
 		if (!*maps[i])
@@ -155,7 +164,8 @@ static void mark_section_starts(struct code *c)
 {
 	for (size_t i = 0; i < c->d->sections.cnt; i++) {
 		const struct image_section *s = &c->d->sections.data[i];
-		uint32_t loc = s->is_alloc && (s->perm & 1) ? space_loc(&c->d->space, s->va) : LOC_NONE;
+		uint32_t loc =
+			s->is_alloc && (s->perm & 1) ? space_loc(&c->d->space, s->va) : LOC_NONE;
 		if (loc != LOC_NONE && code_in(c, loc))
 			code_mark(c, c->sync, loc);
 	}
@@ -178,7 +188,9 @@ struct err *code_regions(struct code *c)
 		for (uint32_t from = r->from; from < r->to;) {
 			uint32_t to = (from / CHUNK_LEN + 1) * CHUNK_LEN;
 			to = to > r->to || to < from ? r->to : to;
-			if (!VEC_PUSH(&c->chunks, (struct code_chunk){.from = from, .to = to, .region_to = r->to}))
+			if (!VEC_PUSH(&c->chunks, (struct code_chunk){.from = from,
+								      .to = to,
+								      .region_to = r->to}))
 				return &err_nomem;
 			from = to;
 		}
@@ -203,8 +215,9 @@ static uint32_t loc_of(struct sweep *w, uint64_t va)
 	return s->loc + (uint32_t)(va - s->va);
 }
 
-/* Whether an absolute operand is an address: never in position-independent files, where no code holds
- * any; in objects where a relocation patched it; else when it hits a segment and is no round number. */
+/* Whether an absolute operand is an address: never in position-independent files, where no code
+ * holds any; in objects where a relocation patched it; else when it hits a segment and is no round
+ * number. */
 static bool guess_is_address(const struct sweep *w, uint32_t loc, uint32_t len, uint64_t va)
 {
 	if (!w->has_guesses)
@@ -217,7 +230,8 @@ static bool guess_is_address(const struct sweep *w, uint32_t loc, uint32_t len, 
 	return va >= w->min_va && (va & 0xffff) != 0;
 }
 
-static void add_refs(struct sweep *w, struct code_chunk *k, uint32_t loc, const struct arch_insn *in)
+static void add_refs(struct sweep *w, struct code_chunk *k, uint32_t loc,
+		     const struct arch_insn *in)
 {
 	for (unsigned i = 0; i < in->ref_cnt && i < ARCH_REF_MAX; i++) {
 		const struct arch_ref *r = &in->refs[i];
@@ -259,18 +273,21 @@ static uint32_t rec_target(struct sweep *w, const struct arch_insn *in)
 static void add_invalid(struct code *c, struct code_chunk *k, uint32_t loc, uint32_t len)
 {
 	struct code_rec *last = k->recs.cnt ? &k->recs.data[k->recs.cnt - 1] : NULL;
-	if (last && last->flow == ARCH_FLOW_INVALID && last->loc + last->len == loc && last->len + len <= 255) {
+	if (last && last->flow == ARCH_FLOW_INVALID && last->loc + last->len == loc &&
+	    last->len + len <= 255) {
 		last->len = (uint8_t)(last->len + len);
 		return;
 	}
-	struct code_rec r = {.loc = loc, .target = LOC_NONE, .flow = ARCH_FLOW_INVALID, .len = (uint8_t)len};
+	struct code_rec r = {
+		.loc = loc, .target = LOC_NONE, .flow = ARCH_FLOW_INVALID, .len = (uint8_t)len};
 	if (VEC_PUSH(&k->recs, r))
 		code_mark(c, c->rec_bits, loc);
 	else
 		k->has_failed = true;
 }
 
-static void add_insn(struct sweep *w, struct code_chunk *k, uint32_t loc, const struct arch_insn *in)
+static void add_insn(struct sweep *w, struct code_chunk *k, uint32_t loc,
+		     const struct arch_insn *in)
 {
 	struct code *c = w->c;
 	/* A call of the next instruction goes on there either way, but it is a reference. */
@@ -284,8 +301,10 @@ static void add_insn(struct sweep *w, struct code_chunk *k, uint32_t loc, const 
 	if (in->flow == ARCH_FLOW_NEXT && !is_call_next && loc - k->last_rec < STRAIGHT_MAX)
 		return;
 	k->last_rec = loc;
-	struct code_rec r = {.loc = loc, .target = is_call_next ? loc_of(w, in->target) : rec_target(w, in),
-			     .flow = is_call_next ? ARCH_FLOW_CALL : in->flow, .len = in->len,
+	struct code_rec r = {.loc = loc,
+			     .target = is_call_next ? loc_of(w, in->target) : rec_target(w, in),
+			     .flow = is_call_next ? ARCH_FLOW_CALL : in->flow,
+			     .len = in->len,
 			     .flags = in->flags};
 	if (VEC_PUSH(&k->recs, r))
 		code_mark(c, c->rec_bits, loc);
@@ -293,7 +312,8 @@ static void add_insn(struct sweep *w, struct code_chunk *k, uint32_t loc, const 
 		k->has_failed = true;
 }
 
-/* Bytes that are all zero are some instruction on most machines, but never one that somebody wrote. */
+/* Bytes that are all zero are some instruction on most machines, but never one that somebody wrote.
+ */
 static bool is_zeros(const uint8_t *p, unsigned len)
 {
 	for (unsigned i = 0; i < len; i++)
@@ -319,10 +339,11 @@ static uint32_t skip_data(const struct code *c, uint32_t loc, uint32_t to)
 }
 
 /*
- * Decodes from `pos` on until `to`; in the stitching pass until an instruction start that is there already.
- * Returns where it stopped.
+ * Decodes from `pos` on until `to`; in the stitching pass until an instruction start that is there
+ * already. Returns where it stopped.
  */
-static uint32_t sweep_run(struct sweep *w, struct code_chunk *k, uint32_t pos, uint32_t to, bool is_stitch)
+static uint32_t sweep_run(struct sweep *w, struct code_chunk *k, uint32_t pos, uint32_t to,
+			  bool is_stitch)
 {
 	struct code *c = w->c;
 	const struct arch *a = c->arch;
@@ -350,7 +371,8 @@ static uint32_t sweep_run(struct sweep *w, struct code_chunk *k, uint32_t pos, u
 		struct arch_insn in;
 		const uint8_t *p = bytes + (pos - first);
 		a->decode(a, p, end - pos, va + (pos - first), &in);
-		if (in.flow == ARCH_FLOW_INVALID || pos + in.len > next_sync || is_zeros(p, in.len)) {
+		if (in.flow == ARCH_FLOW_INVALID || pos + in.len > next_sync ||
+		    is_zeros(p, in.len)) {
 			uint32_t len = MIN(MAX((uint32_t)in.len, (uint32_t)1), next_sync - pos);
 			add_invalid(c, k, pos, len);
 			pos += len;
@@ -369,8 +391,8 @@ static struct sweep sweep_make(struct code *c)
 	w.by_reloc = type == FMT_TYPE_OBJECT || type == FMT_TYPE_MODULE;
 	w.has_guesses = w.by_reloc || (type == FMT_TYPE_EXEC && c->d->meta.base_va >= 0x1000);
 	w.min_va = c->d->meta.base_va;
-	/* The file's headers at the start of the first segment are not what an operand points to: what looks like
-	 * it is a null pointer with an offset, or a small number. */
+	/* The file's headers at the start of the first segment are not what an operand points to:
+	 * what looks like it is a null pointer with an offset, or a small number. */
 	uint64_t lowest = UINT64_MAX;
 	for (size_t i = 0; i < c->d->sections.cnt; i++)
 		if (c->d->sections.data[i].is_alloc && c->d->sections.data[i].va)
@@ -410,9 +432,11 @@ static bool replace_head(struct code *c, struct code_chunk *k, struct code_chunk
 	if (!VEC_RESERVE(&fix->recs, k->recs.cnt - r) || !VEC_RESERVE(&fix->refs, k->refs.cnt - x))
 		return false;
 	if (k->recs.cnt > r)
-		memcpy(fix->recs.data + fix->recs.cnt, k->recs.data + r, (k->recs.cnt - r) * sizeof(*k->recs.data));
+		memcpy(fix->recs.data + fix->recs.cnt, k->recs.data + r,
+		       (k->recs.cnt - r) * sizeof(*k->recs.data));
 	if (k->refs.cnt > x)
-		memcpy(fix->refs.data + fix->refs.cnt, k->refs.data + x, (k->refs.cnt - x) * sizeof(*k->refs.data));
+		memcpy(fix->refs.data + fix->refs.cnt, k->refs.data + x,
+		       (k->refs.cnt - x) * sizeof(*k->refs.data));
 	fix->recs.cnt += k->recs.cnt - r;
 	fix->refs.cnt += k->refs.cnt - x;
 	VEC_FREE(&k->recs);
@@ -457,7 +481,8 @@ static bool stitch(struct sweep *w, struct code_chunk *k, uint32_t pos)
 	return !k->has_failed && !fix.has_failed;
 }
 
-/* One array of all records, in order. Chunks that were not swept this time keep theirs from the last one. */
+/* One array of all records, in order. Chunks that were not swept this time keep theirs from the
+ * last one. */
 static bool gather(struct code *c)
 {
 	size_t total = 0, old = 0;
@@ -502,7 +527,8 @@ struct err *code_sweep(struct code *c)
 		par_for(c->in->par, n, 1, sweep_chunks, &view);
 		if (code_is_cancelled(c))
 			return NULL;
-		code_progress(c, "code", (uint64_t)(from + n) * CHUNK_LEN, (uint64_t)all_cnt * CHUNK_LEN);
+		code_progress(c, "code", (uint64_t)(from + n) * CHUNK_LEN,
+			      (uint64_t)all_cnt * CHUNK_LEN);
 	}
 	for (size_t i = 0; i < c->chunks.cnt; i++) {
 		struct code_chunk *k = &c->chunks.data[i];
@@ -598,8 +624,9 @@ static void bind_local_slots(struct code *c)
 	for (uint32_t i = 0; i < c->rec_cnt && c->gots.cnt; i++) {
 		struct code_rec *r = &c->recs[i];
 		uint64_t va;
-		if ((r->flow != ARCH_FLOW_ICALL && r->flow != ARCH_FLOW_IJUMP) || r->target == LOC_NONE ||
-		    !in_got(c, r->target) || code_import_of(c, r->target) != CODE_NONE ||
+		if ((r->flow != ARCH_FLOW_ICALL && r->flow != ARCH_FLOW_IJUMP) ||
+		    r->target == LOC_NONE || !in_got(c, r->target) ||
+		    code_import_of(c, r->target) != CODE_NONE ||
 		    !space_word(s, r->target, s->word_len, &va))
 			continue;
 		uint32_t to = space_loc(s, va);
@@ -610,7 +637,8 @@ static void bind_local_slots(struct code *c)
 	}
 }
 
-/* Whether what is called begins at the usual multiples: not so when the compiler was told to save space. */
+/* Whether what is called begins at the usual multiples: not so when the compiler was told to save
+ * space. */
 static bool called_are_aligned(const struct code *c)
 {
 	uint64_t called = 0, aligned = 0;
@@ -623,7 +651,8 @@ static bool called_are_aligned(const struct code *c)
 	return aligned * 4 >= called * 3;
 }
 
-/* What the later stages ask of the sweep: records by position, jumps by target, called and taken addresses. */
+/* What the later stages ask of the sweep: records by position, jumps by target, called and taken
+ * addresses. */
 struct err *code_index(struct code *c)
 {
 	free(c->rank);

@@ -4,28 +4,30 @@
 #include "arch/arch.h"
 
 /*
- * Jump tables. Each indirect jump of the sweep is looked at on its own, in parallel, before any flow is followed: the
- * value it jumps to is expressed over a path that leads to it (slice.c) and matched with
+ * Jump tables. Each indirect jump of the sweep is looked at on its own, in parallel, before any
+ * flow is followed: the value it jumps to is expressed over a path that leads to it (slice.c) and
+ * matched with
  *
  *     C + M * LOAD(T + index * stride)
  *
- * where C = 0, M = 1 is a table of pointers, and the index may itself come out of a table of bytes. The number of
- * entries is what comparisons and widths on the path say about the index. Every entry must be the start of an
- * instruction where this jump can go; if one is not, the match was wrong and another path is tried. Without a bound
- * the table grows while entries are good and no other reference begins a new object: a guess, marked as one.
+ * where C = 0, M = 1 is a table of pointers, and the index may itself come out of a table of bytes.
+ * The number of entries is what comparisons and widths on the path say about the index. Every entry
+ * must be the start of an instruction where this jump can go; if one is not, the match was wrong
+ * and another path is tried. Without a bound the table grows while entries are good and no other
+ * reference begins a new object: a guess, marked as one.
  */
 #define TABLE_MAX 65536u
 #define GUESS_MIN 2u
 #define LOOKS 32u
 
 struct shape {
-	bool has_base;         /* else the target is the entry itself */
-	uint16_t base_atom;    /* unknown part of C, 0 none; its factor is 1 */
-	uint64_t base;         /* known part of C */
-	int64_t factor;        /* M */
+	bool has_base;	    /* else the target is the entry itself */
+	uint16_t base_atom; /* unknown part of C, 0 none; its factor is 1 */
+	uint64_t base;	    /* known part of C */
+	int64_t factor;	    /* M */
 	uint8_t width;
 	bool is_signed;
-	uint16_t table_atom;   /* unknown part of T, 0 none */
+	uint16_t table_atom; /* unknown part of T, 0 none */
 	uint64_t table;
 	uint16_t index;
 	int64_t stride;
@@ -37,10 +39,10 @@ struct job {
 	uint32_t rec;
 	struct code_table found;
 	VEC(uint32_t) targets;
-	uint32_t lo, hi;         /* where the function lies, as far as is known */
-	uint32_t ext_start;      /* function of the extent, CODE_NONE */
-	bool may_look_far;       /* for what a register holds, in the whole function */
-	uint64_t budget;         /* instructions still to be looked at */
+	uint32_t lo, hi;    /* where the function lies, as far as is known */
+	uint32_t ext_start; /* function of the extent, CODE_NONE */
+	bool may_look_far;  /* for what a register holds, in the whole function */
+	uint64_t budget;    /* instructions still to be looked at */
 };
 
 struct jobs {
@@ -52,7 +54,8 @@ struct jobs {
 };
 
 /* LOAD, with what extends it. */
-static bool as_load(const struct sx *s, uint16_t node, uint16_t *ret_addr, uint8_t *ret_width, bool *ret_signed)
+static bool as_load(const struct sx *s, uint16_t node, uint16_t *ret_addr, uint8_t *ret_width,
+		    bool *ret_signed)
 {
 	const struct sx_node *n = &s->nodes[node];
 	bool is_signed = false;
@@ -77,7 +80,8 @@ static void unscale(const struct sx *s, struct shape *h)
 	for (unsigned i = 0; i < 4; i++) {
 		uint16_t core = sx_strip(s, h->index);
 		const struct sx_node *n = &s->nodes[core];
-		if (h->stride != 1 || h->width == 1 || n->kind != SX_SUM || n->b || n->ka != h->width)
+		if (h->stride != 1 || h->width == 1 || n->kind != SX_SUM || n->b ||
+		    n->ka != h->width)
 			return;
 		h->stride *= n->ka;
 		h->table += (uint64_t)n->k;
@@ -164,7 +168,8 @@ static bool entry_is_good(const struct job *j, uint32_t loc)
 	return e && e->start == j->ext_start;
 }
 
-static bool read_entry(const struct code *c, uint64_t va, unsigned width, bool is_signed, uint64_t *ret)
+static bool read_entry(const struct code *c, uint64_t va, unsigned width, bool is_signed,
+		       uint64_t *ret)
 {
 	uint32_t loc = space_loc(&c->d->space, va);
 	if (loc == LOC_NONE || !space_word(&c->d->space, loc, width, ret))
@@ -201,7 +206,9 @@ static bool width_bound(const struct sx *s, uint16_t index, uint64_t *ret)
 		return n->width <= 2 && !n->is_signed;
 	case SX_SHR: {
 		const struct sx_node *a = &s->nodes[n->a];
-		unsigned bits = (a->kind == SX_EXT || a->kind == SX_LOAD) && !a->is_signed ? a->width * 8u : 64;
+		unsigned bits = (a->kind == SX_EXT || a->kind == SX_LOAD) && !a->is_signed
+					? a->width * 8u
+					: 64;
 		*ret = n->k < (int64_t)bits && bits - (unsigned)n->k <= 16
 			       ? ((uint64_t)1 << (bits - (unsigned)n->k)) - 1
 			       : TABLE_MAX;
@@ -228,7 +235,8 @@ static bool read_targets(struct job *j, const struct shape *h, uint64_t cnt, boo
 			break;
 		uint32_t to = entry_loc(c, h, i);
 		if (!entry_is_good(j, to)) {
-			/* Without extents cold cases lie anywhere; there are few, though many entries may share one. */
+			/* Without extents cold cases lie anywhere; there are few, though many
+			 * entries may share one. */
 			if (!is_hard || j->ext_start != CODE_NONE || to == LOC_NONE ||
 			    !code_has(c, c->items, to) || code_has(c, c->starts, to))
 				break;
@@ -274,20 +282,25 @@ static bool try_two_level(struct job *j, const struct shape *h)
 	if (core->kind == SX_SUM && !core->b && core->ka == 1)
 		low = -core->k;
 	j->found.t = (struct image_table){.table_loc = space_loc(&c->d->space, h->table),
-					  .index_loc = space_loc(&c->d->space, in.table), .low = low};
+					  .index_loc = space_loc(&c->d->space, in.table),
+					  .low = low};
 	return true;
 }
 
 static void settle(struct job *j, const struct shape *h, int64_t low, bool is_guessed)
 {
-	j->found.t = (struct image_table){.table_loc = space_loc(&j->c->d->space, h->table), .index_loc = LOC_NONE,
-					  .entry_bytes = h->width, .is_relative = h->has_base, .low = low,
+	j->found.t = (struct image_table){.table_loc = space_loc(&j->c->d->space, h->table),
+					  .index_loc = LOC_NONE,
+					  .entry_bytes = h->width,
+					  .is_relative = h->has_base,
+					  .low = low,
 					  .is_guessed = is_guessed};
 }
 
 /*
- * Tables bounded by comparisons. The compared value may be the index plus a constant: the table then begins where
- * that sum is 0, for the constant went into the table's address when the sum was formed.
+ * Tables bounded by comparisons. The compared value may be the index plus a constant: the table
+ * then begins where that sum is 0, for the constant went into the table's address when the sum was
+ * formed.
  */
 static bool try_bounds(struct job *j, const struct shape *h)
 {
@@ -335,8 +348,9 @@ static bool try_known(struct job *j, const struct shape *h)
 	}
 	const struct sx_node *core = &s->nodes[sx_strip(s, h->index)];
 	int64_t low = core->kind == SX_SUM && !core->b && core->ka == 1 ? -core->k : 0;
-	/* A mask is a bound when all it lets through is good; else it only bounds the guess. Where a comparison bounds
-	 * the index and does not fit the table, the match is wrong and no guess is better. */
+	/* A mask is a bound when all it lets through is good; else it only bounds the guess. Where
+	 * a comparison bounds the index and does not fit the table, the match is wrong and no guess
+	 * is better. */
 	bool is_mask = has_width && core->kind == SX_AND && read_targets(j, &use, max + 1, true);
 	uint64_t bound;
 	if (!is_mask && (sx_max(s, h->index, &bound) || !read_targets(j, &use, max + 1, false)))
@@ -345,9 +359,13 @@ static bool try_known(struct job *j, const struct shape *h)
 	return true;
 }
 
-/* Constants that an unknown register or stack slot may have got far from here: what the function puts there. */
+/* Constants that an unknown register or stack slot may have got far from here: what the function
+ * puts there. */
 struct far {
-	struct { uint64_t val; uint32_t loc; } list[16];
+	struct {
+		uint64_t val;
+		uint32_t loc;
+	} list[16];
 	unsigned cnt;
 };
 
@@ -481,9 +499,21 @@ static void set_limits(struct job *j)
 }
 
 /* Paths that are tried: short ones first, which is enough for nearly all. */
-static const struct { unsigned len, variant; bool is_far; } tries[] = {
-	{96, SX_NO_CHOICE, false}, {32, 0, false}, {96, 0, false}, {96, 1, false}, {96, 2, false},
-	{96, 3, false}, {96, SX_NO_CHOICE, true}, {96, 0, true}, {400, 0, true}, {400, 1, true}, {400, 2, true},
+static const struct {
+	unsigned len, variant;
+	bool is_far;
+} tries[] = {
+	{96, SX_NO_CHOICE, false},
+	{32, 0, false},
+	{96, 0, false},
+	{96, 1, false},
+	{96, 2, false},
+	{96, 3, false},
+	{96, SX_NO_CHOICE, true},
+	{96, 0, true},
+	{400, 0, true},
+	{400, 1, true},
+	{400, 2, true},
 };
 
 /* A jump through a slot at a known address is none through a table. */
@@ -506,10 +536,12 @@ static bool try_path(struct job *j, const struct sx_path *path)
 	const struct sx_node *n = &j->s->nodes[target];
 	if (!path->has_choice && is_slot(j, n))
 		return true;
-	r->pad = looks_like_dispatch(j->s, target) || (r->flags & ARCH_INSN_NOTRACK && n->kind != SX_LOAD);
+	r->is_dispatch = looks_like_dispatch(j->s, target) ||
+		 (r->flags & ARCH_INSN_NOTRACK && n->kind != SX_LOAD);
 	struct shape h;
 	if (!match_target(j->s, target, &h))
-		return n->kind == SX_LOAD && !r->pad && j->s->nodes[n->a].kind != SX_CONST; /* through a field */
+		return n->kind == SX_LOAD && !r->is_dispatch &&
+		       j->s->nodes[n->a].kind != SX_CONST; /* through a field */
 	if (!try_shape(j, &h))
 		return false;
 	j->found.rec = j->rec;
@@ -543,7 +575,8 @@ static void resolve(struct job *j)
 			VEC_FREE(&guess_targets);
 			return;
 		}
-		/* A guess stands only if no other path gives a bound; the first is from the shortest path. */
+		/* A guess stands only if no other path gives a bound; the first is from the
+		 * shortest path. */
 		if (j->found.rec != CODE_NONE && guess.rec == CODE_NONE) {
 			guess = j->found;
 			memcpy(&guess_targets, &j->targets, sizeof(guess_targets));
@@ -559,9 +592,13 @@ static void resolve_jobs(void *ctx, unsigned worker, size_t from, size_t to)
 {
 	struct jobs *all = ctx;
 	for (size_t i = from; i < to; i++) {
-		all->list[i] = (struct job){.c = all->c, .s = &all->slices[worker], .rec = all->recs[i],
-					    .budget = all->budget, .found = {.rec = CODE_NONE}};
-		if (all->c->in->cancel && atomic_load_explicit(all->c->in->cancel, memory_order_relaxed))
+		all->list[i] = (struct job){.c = all->c,
+					    .s = &all->slices[worker],
+					    .rec = all->recs[i],
+					    .budget = all->budget,
+					    .found = {.rec = CODE_NONE}};
+		if (all->c->in->cancel &&
+		    atomic_load_explicit(all->c->in->cancel, memory_order_relaxed))
 			continue;
 		resolve(&all->list[i]);
 	}
@@ -591,7 +628,8 @@ static bool collect(struct code *c, const struct jobs *all, size_t cnt)
 		j->found.t.target_cnt = (uint32_t)j->targets.cnt;
 		if (!VEC_RESERVE(&c->targets, j->targets.cnt) || !VEC_PUSH(&c->tables, j->found))
 			return false;
-		memcpy(c->targets.data + c->targets.cnt, j->targets.data, j->targets.cnt * sizeof(uint32_t));
+		memcpy(c->targets.data + c->targets.cnt, j->targets.data,
+		       j->targets.cnt * sizeof(uint32_t));
 		c->targets.cnt += j->targets.cnt;
 	}
 	return true;
@@ -614,9 +652,11 @@ struct err *code_tables(struct code *c)
 	if (ok) {
 		cnt = 0;
 		for (uint32_t i = 0; i < c->rec_cnt; i++)
-			if (c->recs[i].flow == ARCH_FLOW_IJUMP && code_import_of(c, c->recs[i].target) == CODE_NONE)
+			if (c->recs[i].flow == ARCH_FLOW_IJUMP &&
+			    code_import_of(c, c->recs[i].target) == CODE_NONE)
 				all.recs[cnt++] = i;
-		/* Made-up code may be full of indirect jumps; all of them together look at each byte a few times. */
+		/* Made-up code may be full of indirect jumps; all of them together look at each
+		 * byte a few times. */
 		all.budget = MAX((uint64_t)LOOKS * c->len / MAX(cnt, (size_t)1), (uint64_t)64);
 		par_for(c->in->par, cnt, 16, resolve_jobs, &all);
 		ok = collect(c, &all, cnt);

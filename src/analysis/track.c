@@ -4,8 +4,9 @@
 #include "arch/arch.h"
 
 /*
- * Constants in registers along straight code: what a register holds when every instruction since says so. Used
- * where an address is made by several instructions, and to find a table's base far from its use.
+ * Constants in registers along straight code: what a register holds when every instruction since
+ * says so. Used where an address is made by several instructions, and to find a table's base far
+ * from its use.
  */
 static bool track_get(const struct code_track *t, uint8_t reg, uint64_t *ret)
 {
@@ -15,7 +16,8 @@ static bool track_get(const struct code_track *t, uint8_t reg, uint64_t *ret)
 	return true;
 }
 
-static void track_set(const struct code *c, struct code_track *t, uint8_t reg, uint64_t v, unsigned width)
+static void track_set(const struct code *c, struct code_track *t, uint8_t reg, uint64_t v,
+		      unsigned width)
 {
 	if (reg >= 64)
 		return;
@@ -41,11 +43,13 @@ static bool track_address(const struct code_track *t, const struct arch_effect *
 static bool track_load(const struct code *c, uint64_t va, unsigned width, uint64_t *ret)
 {
 	uint32_t loc = space_loc(&c->d->space, va);
-	return loc != LOC_NONE && width == c->arch->bits / 8u && space_word(&c->d->space, loc, width, ret);
+	return loc != LOC_NONE && width == c->arch->bits / 8u &&
+	       space_word(&c->d->space, loc, width, ret);
 }
 
 /* The value an effect gives its destination. */
-static bool track_value(const struct code *c, const struct code_track *t, const struct arch_effect *e, uint64_t *ret)
+static bool track_value(const struct code *c, const struct code_track *t,
+			const struct arch_effect *e, uint64_t *ret)
 {
 	uint64_t a;
 	uint64_t b = (uint64_t)e->imm;
@@ -84,14 +88,17 @@ static bool track_value(const struct code *c, const struct code_track *t, const 
 	return false;
 }
 
-void code_track_step(const struct code *c, struct code_track *t, uint32_t loc, const struct code_rec *rec,
-		     struct arch_effect *ret)
+void code_track_step(const struct code *c, struct code_track *t, uint32_t loc,
+		     const struct code_rec *rec, struct arch_effect *ret)
 {
 	const struct arch *a = c->arch;
 	size_t len;
 	const uint8_t *p = space_bytes(&c->d->space, loc, &len);
-	*ret = (struct arch_effect){.dst = ARCH_REG_NONE, .src1 = ARCH_REG_NONE, .src2 = ARCH_REG_NONE,
-				    .base = ARCH_REG_NONE, .index = ARCH_REG_NONE};
+	*ret = (struct arch_effect){.dst = ARCH_REG_NONE,
+				    .src1 = ARCH_REG_NONE,
+				    .src2 = ARCH_REG_NONE,
+				    .base = ARCH_REG_NONE,
+				    .index = ARCH_REG_NONE};
 	if (!p) {
 		t->known = 0;
 		return;
@@ -106,7 +113,8 @@ void code_track_step(const struct code *c, struct code_track *t, uint32_t loc, c
 	t->known &= ~ret->writes;
 	if (has_value)
 		track_set(c, t, ret->dst, v, ret->width);
-	else if (pushed && ret->sp_is_known && ret->sp_delta == (int32_t)word && others && !(others & (others - 1)))
+	else if (pushed && ret->sp_is_known && ret->sp_delta == (int32_t)word && others &&
+		 !(others & (others - 1)))
 		track_set(c, t, (uint8_t)__builtin_ctzll(others), pushed, (unsigned)word);
 	if (!rec || (rec->flow != ARCH_FLOW_CALL && rec->flow != ARCH_FLOW_ICALL))
 		return;

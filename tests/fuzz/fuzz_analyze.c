@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything from a file's bytes to its image: format, unwind tables, code, data, writing, reading back. What opens
- * must give an image that its own check finds nothing wrong with, whatever the file says about itself, and twice the
- * same one on one thread and on three.
+ * Everything from a file's bytes to its image: format, unwind tables, code, data, writing, reading
+ * back. What opens must give an image that its own check finds nothing wrong with, whatever the
+ * file says about itself, and twice the same one on one thread and on three.
  */
 #include "analysis/analysis.h"
 
@@ -37,18 +37,21 @@ static void read_facts(struct fmt_bin *b, struct facts *ret)
 	err_free(e);
 }
 
-static void make_image(struct fmt_bin *b, const struct facts *facts, unsigned threads, struct buf *out)
+static void make_image(struct fmt_bin *b, const struct facts *facts, unsigned threads,
+		       struct buf *out)
 {
 	static const uint8_t no_hash[32];
 	struct image_data d;
 	must_be_null(image_data_from_fmt(b, no_hash, &d), "image data");
 	struct par *par = par_new(threads);
-	struct analysis_in in = {.arch = facts->arch, .fdes = &facts->fdes, .go_funcs = &facts->go, .par = par};
+	struct analysis_in in = {
+		.arch = facts->arch, .fdes = &facts->fdes, .go_funcs = &facts->go, .par = par};
 	must_be_null(analysis_run(&in, &d), "analysis");
 	must_be_null(image_serialize(&d, out), "writing");
 	if (facts->arch) {
 		uint32_t locs[64];
-		size_t n = analysis_preview(facts->arch, &d.space, b->has_entry ? b->entry_va : b->base_va, locs, 64);
+		size_t n = analysis_preview(facts->arch, &d.space,
+					    b->has_entry ? b->entry_va : b->base_va, locs, 64);
 		for (size_t i = 1; i < n; i++)
 			if (locs[i] <= locs[i - 1])
 				abort();

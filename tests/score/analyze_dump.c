@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Analyses a file from its bytes, without a store, and prints what was found. For trying things out and for the
- * score of single stages.
+ * Analyses a file from its bytes, without a store, and prints what was found. For trying things out
+ * and for the score of single stages.
  *
  *   analyze_dump [-j THREADS] [-e] [-n] [-x] [-c] FILE
  *   -e: as if the file had no unwind tables; -n: no functions and tables; -x: references too;
@@ -34,7 +34,8 @@ static double ms_since(struct timespec *last)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	double ms = (double)(now.tv_sec - last->tv_sec) * 1e3 + (double)(now.tv_nsec - last->tv_nsec) / 1e6;
+	double ms = (double)(now.tv_sec - last->tv_sec) * 1e3 +
+		    (double)(now.tv_nsec - last->tv_nsec) / 1e6;
 	*last = now;
 	return ms;
 }
@@ -61,10 +62,12 @@ static void print_func(const struct image_data *d, const struct image_func *f)
 {
 	const struct image_name *best = NULL;
 	for (size_t i = 0; i < d->names.cnt; i++)
-		if (d->names.data[i].loc == f->loc && (!best || image_name_rank(&d->names.data[i]) < image_name_rank(best)))
+		if (d->names.data[i].loc == f->loc &&
+		    (!best || image_name_rank(&d->names.data[i]) < image_name_rank(best)))
 			best = &d->names.data[i];
-	printf("F %" PRIx64 " %u %x %u %u %.*s\n", space_va(&d->space, f->loc), f->source, f->flags, f->size_len,
-	       f->range_cnt, best ? (int)best->name.len : 0, best ? d->pool.data + best->name.off : "");
+	printf("F %" PRIx64 " %u %x %u %u %.*s\n", space_va(&d->space, f->loc), f->source, f->flags,
+	       f->size_len, f->range_cnt, best ? (int)best->name.len : 0,
+	       best ? d->pool.data + best->name.off : "");
 }
 
 static void print_lists(const struct run *r, const struct image_data *d)
@@ -74,13 +77,14 @@ static void print_lists(const struct run *r, const struct image_data *d)
 		print_func(d, &d->funcs.data[i]);
 	for (size_t i = 0; r->with_xrefs && i < d->xrefs.cnt; i++) {
 		const struct image_xref *x = &d->xrefs.data[i];
-		printf("X %" PRIx64 " %" PRIx64 " %s\n", space_va(&d->space, x->from), space_va(&d->space, x->to),
-		       kinds[x->kind]);
+		printf("X %" PRIx64 " %" PRIx64 " %s\n", space_va(&d->space, x->from),
+		       space_va(&d->space, x->to), kinds[x->kind]);
 	}
 	for (size_t i = 0; !r->no_lists && i < d->tables.cnt; i++) {
 		const struct image_table *t = &d->tables.data[i];
-		printf("T %" PRIx64 " %" PRIx64 " %u %u %" PRId64 " ", space_va(&d->space, t->jump_loc),
-		       space_va(&d->space, t->table_loc), t->entry_bytes, t->is_guessed, t->low);
+		printf("T %" PRIx64 " %" PRIx64 " %u %u %" PRId64 " ",
+		       space_va(&d->space, t->jump_loc), space_va(&d->space, t->table_loc),
+		       t->entry_bytes, t->is_guessed, t->low);
 		for (uint32_t k = 0; k < t->target_cnt; k++)
 			printf("%s%" PRIx64, k ? "," : "",
 			       space_va(&d->space, d->targets.data[t->target_first + k]));
@@ -110,7 +114,8 @@ static struct err *check_image(struct run *r, struct image_data *d, const struct
 	return NULL;
 }
 
-static struct err *analyze(struct run *r, const struct file *f, struct fmt_bin *b, struct image_data *d)
+static struct err *analyze(struct run *r, const struct file *f, struct fmt_bin *b,
+			   struct image_data *d)
 {
 	static const uint8_t no_hash[32];
 	const struct arch *arch;
@@ -128,12 +133,17 @@ static struct err *analyze(struct run *r, const struct file *f, struct fmt_bin *
 	if (!e)
 		e = image_data_from_fmt(b, no_hash, d);
 	struct par *par = par_new(r->threads);
-	struct analysis_in in = {.arch = arch, .fdes = &fdes, .go_funcs = &go, .par = par, .progress = progress, .ctx = r};
+	struct analysis_in in = {.arch = arch,
+				 .fdes = &fdes,
+				 .go_funcs = &go,
+				 .par = par,
+				 .progress = progress,
+				 .ctx = r};
 	if (!e)
 		e = analysis_run(&in, d);
 	say_stage(r, "print");
-	fprintf(stderr, "%zu functions, %zu references, %zu tables, %" PRIu64 " instructions\n", d->funcs.cnt,
-		d->xrefs.cnt, d->tables.cnt, d->meta.insn_cnt);
+	fprintf(stderr, "%zu functions, %zu references, %zu tables, %" PRIu64 " instructions\n",
+		d->funcs.cnt, d->xrefs.cnt, d->tables.cnt, d->meta.insn_cnt);
 	if (!e)
 		print_lists(r, d);
 	if (!e && r->with_check)
@@ -171,7 +181,7 @@ int main(int argc, char **argv)
 	while ((opt = getopt(argc, argv, "j:enxc")) >= 0) {
 		switch (opt) {
 		case 'j':
-			r.threads = (unsigned)atoi(optarg);
+			r.threads = (unsigned)strtoul(optarg, NULL, 10);
 			break;
 		case 'e':
 			r.no_unwind = true;

@@ -9,8 +9,9 @@
 #include <cmocka.h>
 
 /*
- * Code discovery on x86-64 programs written here byte by byte: a segment of code at 0x1000, read-only data at 0x2000,
- * writable data at 0x3000. Each test says what is at which address and asks what was found.
+ * Code discovery on x86-64 programs written here byte by byte: a segment of code at 0x1000,
+ * read-only data at 0x2000, writable data at 0x3000. Each test says what is at which address and
+ * asks what was found.
  */
 #define PART 0x800
 #define TEXT 0x1000
@@ -41,9 +42,17 @@ static void setup(struct fixture *f, enum fmt_type type)
 	b->entry_va = TEXT;
 	b->base_va = type == FMT_TYPE_EXEC ? TEXT : 0;
 	struct fmt_segment segs[] = {
-		{.va = TEXT, .mem_len = PART, .file_off = 0, .file_len = PART, .perm = FMT_R | FMT_X},
+		{.va = TEXT,
+		 .mem_len = PART,
+		 .file_off = 0,
+		 .file_len = PART,
+		 .perm = FMT_R | FMT_X},
 		{.va = DATA, .mem_len = PART, .file_off = PART, .file_len = PART, .perm = FMT_R},
-		{.va = RW, .mem_len = PART, .file_off = 2 * PART, .file_len = PART, .perm = FMT_R | FMT_W},
+		{.va = RW,
+		 .mem_len = PART,
+		 .file_off = 2 * PART,
+		 .file_len = PART,
+		 .perm = FMT_R | FMT_W},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(segs); i++)
 		assert_true(VEC_PUSH(&b->segments, segs[i]));
@@ -108,7 +117,8 @@ static void emit_rel(struct fixture *f, const char *op, size_t len, uint64_t to)
 
 static void add_fde(struct fixture *f, uint64_t va, uint64_t len, bool is_fragment)
 {
-	assert_true(VEC_PUSH(&f->fdes.list, (struct dbg_fde){.va = va, .len = len, .is_fragment = is_fragment}));
+	assert_true(VEC_PUSH(&f->fdes.list,
+			     (struct dbg_fde){.va = va, .len = len, .is_fragment = is_fragment}));
 }
 
 static struct err *run_threads(struct fixture *f, unsigned threads)
@@ -142,7 +152,8 @@ static bool has_xref(const struct fixture *f, uint64_t from, uint64_t to, enum i
 {
 	for (size_t i = 0; i < f->d.xrefs.cnt; i++) {
 		const struct image_xref *x = &f->d.xrefs.data[i];
-		if (x->kind == kind && x->from == space_loc(&f->d.space, from) && x->to == space_loc(&f->d.space, to))
+		if (x->kind == kind && x->from == space_loc(&f->d.space, from) &&
+		    x->to == space_loc(&f->d.space, to))
 			return true;
 	}
 	return false;
@@ -172,7 +183,7 @@ static void calls_make_functions(void **state)
 	RET(&f);
 	org(&f, TEXT + 0x40);
 	EMIT(&f, "\x85\xff\x74\x02"); /* test edi,edi; je +2 */
-	EMIT(&f, "\x31\xc0");         /* xor eax,eax */
+	EMIT(&f, "\x31\xc0");	      /* xor eax,eax */
 	RET(&f);
 	run(&f);
 	assert_int_equal(f.d.funcs.cnt, 2);
@@ -186,7 +197,8 @@ static void calls_make_functions(void **state)
 	assert_int_equal(callee->caller_cnt, 1);
 	assert_int_equal(callee->block_cnt, 3);
 	assert_int_equal(callee->flags & IMAGE_FN_NORETURN, 0);
-	assert_true(is_block(&f, TEXT + 0x40) && is_block(&f, TEXT + 0x44) && is_block(&f, TEXT + 0x46));
+	assert_true(is_block(&f, TEXT + 0x40) && is_block(&f, TEXT + 0x44) &&
+		    is_block(&f, TEXT + 0x46));
 	assert_false(is_block(&f, TEXT + 6));
 	assert_true(has_xref(&f, TEXT + 1, TEXT + 0x40, IMAGE_XREF_CALL));
 	assert_true(has_xref(&f, TEXT + 0x42, TEXT + 0x46, IMAGE_XREF_JUMP));
@@ -210,8 +222,8 @@ static void noreturn_is_propagated(void **state)
 	org(&f, TEXT + 0x40);
 	EMIT(&f, "\xeb\xfe"); /* jmp to itself */
 	run(&f);
-	const struct image_func *loop = func_at(&f, TEXT + 0x40), *middle = func_at(&f, TEXT + 0x20),
-				*start = func_at(&f, TEXT);
+	const struct image_func *loop = func_at(&f, TEXT + 0x40),
+				*middle = func_at(&f, TEXT + 0x20), *start = func_at(&f, TEXT);
 	assert_non_null(loop);
 	assert_non_null(middle);
 	assert_non_null(start);
@@ -238,15 +250,16 @@ static void bad_bytes_prove_nothing(void **state)
 	teardown(&f);
 }
 
-/* cmp edi,3; ja; lea rax,[table]; movsxd rdx,[rax+rdi*4]; add rdx,rax; jmp rdx, with the low bound subtracted. */
+/* cmp edi,3; ja; lea rax,[table]; movsxd rdx,[rax+rdi*4]; add rdx,rax; jmp rdx, with the low bound
+ * subtracted. */
 static void build_switch(struct fixture *f)
 {
 	EMIT(f, "\x83\xef\x05"); /* sub edi,5 */
 	EMIT(f, "\x83\xff\x03"); /* cmp edi,3 */
 	JA(f, TEXT + 0x60);
 	LEA_RAX(f, DATA);
-	EMIT(f, "\x89\xff");             /* mov edi,edi */
-	EMIT(f, "\x48\x63\x14\xb8");     /* movsxd rdx,[rax+rdi*4] */
+	EMIT(f, "\x89\xff");		 /* mov edi,edi */
+	EMIT(f, "\x48\x63\x14\xb8");	 /* movsxd rdx,[rax+rdi*4] */
 	EMIT(f, "\x48\x01\xc2\xff\xe2"); /* add rdx,rax; jmp rdx */
 	for (unsigned i = 0; i < 5; i++) {
 		org(f, TEXT + 0x40 + 8 * i);
@@ -275,7 +288,8 @@ static void a_bounded_table_is_resolved(void **state)
 	assert_true(t->is_relative && !t->is_guessed);
 	static const uint64_t want[] = {TEXT + 0x50, TEXT + 0x40, TEXT + 0x48, TEXT + 0x40};
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(space_va(&f.d.space, f.d.targets.data[t->target_first + i]), want[i]);
+		assert_int_equal(space_va(&f.d.space, f.d.targets.data[t->target_first + i]),
+				 want[i]);
 	uint64_t jump = space_va(&f.d.space, t->jump_loc);
 	assert_true(has_xref(&f, jump, TEXT + 0x50, IMAGE_XREF_JUMP));
 	assert_true(has_xref(&f, jump, DATA, IMAGE_XREF_READ));
@@ -355,8 +369,8 @@ static void data_in_code_is_stepped_over(void **state)
 	struct fixture f;
 	(void)state;
 	setup(&f, FMT_TYPE_PIE);
-	EMIT(&f, "\xeb\x02");         /* jmp over two bytes */
-	EMIT(&f, "\x48\xb8");         /* which would eat ten */
+	EMIT(&f, "\xeb\x02");	      /* jmp over two bytes */
+	EMIT(&f, "\x48\xb8");	      /* which would eat ten */
 	EMIT(&f, "\x31\xc0\x31\xd2"); /* xor eax,eax; xor edx,edx */
 	RET(&f);
 	run(&f);
@@ -367,7 +381,8 @@ static void data_in_code_is_stepped_over(void **state)
 	teardown(&f);
 }
 
-/* mov eax,0x1040 holds a number in a position-independent file and an address in one that is not. */
+/* mov eax,0x1040 holds a number in a position-independent file and an address in one that is not.
+ */
 static void immediates_are_addresses_only_where_they_can_be(void **state)
 {
 	static const enum fmt_type types[] = {FMT_TYPE_PIE, FMT_TYPE_EXEC};
@@ -379,7 +394,8 @@ static void immediates_are_addresses_only_where_they_can_be(void **state)
 		EMIT(&f, "\xba\x08\x00\x00\x00"); /* mov edx,8 */
 		RET(&f);
 		run(&f);
-		assert_int_equal(has_xref(&f, TEXT, RW + 0x40, IMAGE_XREF_OFFSET), types[i] == FMT_TYPE_EXEC);
+		assert_int_equal(has_xref(&f, TEXT, RW + 0x40, IMAGE_XREF_OFFSET),
+				 types[i] == FMT_TYPE_EXEC);
 		assert_int_equal(xrefs_from(&f, TEXT + 5), 0);
 		teardown(&f);
 	}
@@ -397,10 +413,18 @@ static void pointers_lead_to_functions(void **state)
 	org(&f, TEXT + 0x60); /* taken by a relocation */
 	EMIT(&f, "\x31\xc0\x90\xc3");
 	struct fmt_reloc rel[] = {
-		{.va = RW, .value = TEXT + 0x60, .target = TEXT + 0x60, .import = UINT32_MAX,
-		 .kind = FMT_REL_POINTER, .width = 8},
-		{.va = RW + 8, .value = TEXT + 0x62, .target = TEXT + 0x62, .import = UINT32_MAX,
-		 .kind = FMT_REL_POINTER, .width = 8}, /* the middle of it: a label */
+		{.va = RW,
+		 .value = TEXT + 0x60,
+		 .target = TEXT + 0x60,
+		 .import = UINT32_MAX,
+		 .kind = FMT_REL_POINTER,
+		 .width = 8},
+		{.va = RW + 8,
+		 .value = TEXT + 0x62,
+		 .target = TEXT + 0x62,
+		 .import = UINT32_MAX,
+		 .kind = FMT_REL_POINTER,
+		 .width = 8}, /* the middle of it: a label */
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rel); i++)
 		assert_true(VEC_PUSH(&f.bin.relocs, rel[i]));
@@ -420,7 +444,7 @@ static void gaps_need_evidence(void **state)
 	EMIT(&f, "\x31\xc0\xc3");
 	org(&f, TEXT + 0x40);
 	EMIT(&f, "\x55\x48\x89\xe5\x31\xc0\x5d\xc3"); /* push rbp; mov rbp,rsp; ...; ret */
-	EMIT(&f, "\x48\x89\xdf");                     /* mov rdi,rbx: a landing pad */
+	EMIT(&f, "\x48\x89\xdf");		      /* mov rdi,rbx: a landing pad */
 	CALL(&f, TEXT);
 	EMIT(&f, "\xeb\xfe");
 	org(&f, TEXT + 0x80);
@@ -438,11 +462,17 @@ static void gaps_need_evidence(void **state)
 static void names_do_not_return(void **state)
 {
 	(void)state;
-	static const char *const yes[] = {"abort", "__stack_chk_fail", "_Unwind_Resume", "exit", "longjmp",
-					  "runtime.gopanic", "_ZN4core9panicking5panic17h0123456789abcdefE",
+	static const char *const yes[] = {"abort",
+					  "__stack_chk_fail",
+					  "_Unwind_Resume",
+					  "exit",
+					  "longjmp",
+					  "runtime.gopanic",
+					  "_ZN4core9panicking5panic17h0123456789abcdefE",
 					  "_ZSt20__throw_length_errorPKc"};
-	static const char *const no[] = {"", "abor", "abort2", "atexit", "exi", "printf", "error",
-					 "_ZN3std9panicking3try17h0123456789abcdefE"};
+	static const char *const no[] = {
+		"",    "abor",	 "abort2", "atexit",
+		"exi", "printf", "error",  "_ZN3std9panicking3try17h0123456789abcdefE"};
 	for (size_t i = 0; i < ARRAY_LEN(yes); i++)
 		assert_true(code_name_is_noreturn(yes[i], strlen(yes[i])));
 	for (size_t i = 0; i < ARRAY_LEN(no); i++)
@@ -460,8 +490,10 @@ static void threads_change_nothing(void **state)
 		seed ^= seed << 13;
 		seed ^= seed >> 7;
 		seed ^= seed << 17;
-		/* Mostly one long instruction that holds others, so that starts in it run out of step. */
-		static const uint8_t pattern[] = {0x48, 0xb8, 0x90, 0xc3, 0x0f, 0x1f, 0x48, 0x8b, 0x05, 0x10, 0xe8};
+		/* Mostly one long instruction that holds others, so that starts in it run out of
+		 * step. */
+		static const uint8_t pattern[] = {0x48, 0xb8, 0x90, 0xc3, 0x0f, 0x1f,
+						  0x48, 0x8b, 0x05, 0x10, 0xe8};
 		code[i] = seed % 16 ? pattern[i % sizeof(pattern)] : (uint8_t)(seed >> 32);
 	}
 	struct fixture f;
