@@ -528,7 +528,8 @@ static void leave_rows(struct data_stage *x, uint32_t loc, uint32_t end, bool is
 static void fill_piece(struct data_stage *x, const struct data_zone *z, uint32_t loc, uint32_t end)
 {
 	bool is_object = bits_get(x->object, loc);
-	bool is_cut = bits_get(x->cut, loc);
+	/* Of a machine without a decoder a name or a pointer into its code says nothing of data. */
+	bool is_cut = bits_get(x->cut, loc) && !(z->is_exec && !x->in->arch);
 	uint32_t width = is_cut ? width_at(x, loc, end - loc) : 0;
 	if (width) {
 		analysis_claim(x, loc, width);

@@ -202,6 +202,9 @@ struct arch {
  * is loaded on first use; `arch_get` returns an error of kind env naming the package when it cannot. */
 _must_use_ struct err *arch_get(enum arch_id id, const struct arch **ret);
 
+/* Stands for a machine without a decoder: every byte is ARCH_FLOW_INVALID. arch_get() never gives it. */
+extern const struct arch arch_none;
+
 /* The id for a name ("x86-64", "i386", "aarch64"), ARCH_ID_NONE when unknown. */
 enum arch_id arch_id_of_name(const char *name);
 

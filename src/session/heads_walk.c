@@ -83,7 +83,7 @@ static bool preview_take(struct heads_walk *w)
 	const uint8_t *p = space_bytes(w->sn->space, loc, &left);
 	struct arch_insn insn = {.len = 1, .flow = ARCH_FLOW_INVALID};
 	uint32_t len = p ? 1 : (uint32_t)(g->loc + g->mem_len - loc);
-	bool is_code = p && g->perm & FMT_X;
+	bool is_code = p && g->perm & FMT_X && w->sn->arch->id != ARCH_ID_NONE;
 	if (is_code) {
 		w->sn->arch->decode(w->sn->arch, p, left, space_va(w->sn->space, loc), &insn);
 		len = insn.len;

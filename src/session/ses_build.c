@@ -87,7 +87,7 @@ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret)
 			continue;
 		}
 		if (!e && !s->arch)
-			e = arch_get((enum arch_id)image_meta(im)->arch, &s->arch);
+			e = ses_take_arch(s, (enum arch_id)image_meta(im)->arch);
 		struct ses_snap *sn = e ? NULL : ses_snap_new(s, im, NULL, false);
 		if (!sn) {
 			image_unref(im);
@@ -153,7 +153,11 @@ static struct err *ses_analyse(struct ses *s, struct image_data *d)
 	if (!e && !par)
 		e = &err_nomem;
 	if (!e) {
-		struct analysis_in in = {.arch = s->arch, .fdes = &facts.fdes, .go_funcs = &facts.go_funcs,
+		bool has_decoder = s->arch->id != ARCH_ID_NONE;
+		if (!has_decoder)
+			finding_add(&facts.findings, FINDING_NOTE, UINT64_MAX, "machine",
+				    "%s instructions are not known to scry: code stays unknown", s->bin->machine_name);
+		struct analysis_in in = {.arch = has_decoder ? s->arch : NULL, .fdes = &facts.fdes, .go_funcs = &facts.go_funcs,
 					 .dwarf_funcs = &facts.dwarf_funcs, .dwarf_lines = &facts.dwarf_lines, .par = par,
 					 .cancel = ses_cancel_flag(s), .progress = ses_analysis_progress, .ctx = s};
 		e = analysis_run(&in, d);

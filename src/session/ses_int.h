@@ -115,6 +115,9 @@ _must_use_ struct err *ses_build(struct ses *s);
 _must_use_ struct err *ses_build_preview(struct ses *s, struct ses_snap **ret);
 /* The stored image of s->sha256, as a snapshot; error not_found or stale when it must be made. */
 _must_use_ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret);
+
+/* session.c */
+_must_use_ struct err *ses_take_arch(struct ses *s, enum arch_id id);
 void ses_set_progress(struct ses *s, enum ses_state state, const char *stage, uint64_t done, uint64_t total, uint64_t func_cnt);
 void ses_publish(struct ses *s, struct ses_snap *sn);
 

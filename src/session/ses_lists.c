@@ -86,7 +86,7 @@ struct err *ses_info(struct ses_snap *sn, struct arena *a, struct ses_info *ret)
 		.file = ses_text_cstr(sn->ses->path),
 		.sha256 = ses_text_cstr(arena_strndup(a, hex, strlen(hex))),
 		.format = ses_pool(sn, m->format_name),
-		.arch = ses_text_cstr(sn->arch->name),
+		.arch = sn->arch->id == ARCH_ID_NONE ? ses_pool(sn, m->machine_name) : ses_text_cstr(sn->arch->name),
 		.endian = ses_text_cstr(m->is_be ? "big" : "little"),
 		.type = ses_text_cstr(ses_type_name(m->fmt_type)),
 		.build_id = ses_pool(sn, m->build_id),

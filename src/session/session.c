@@ -229,6 +229,15 @@ static struct ses_snap *ses_open_known(struct ses *s)
 	return sn;
 }
 
+/* Of a machine without a decoder everything is shown but code. */
+struct err *ses_take_arch(struct ses *s, enum arch_id id)
+{
+	if (id != ARCH_ID_NONE)
+		return arch_get(id, &s->arch);
+	s->arch = &arch_none;
+	return NULL;
+}
+
 static struct err *ses_parse(struct ses *s)
 {
 	struct err *e = fmt_open(s->file->data, s->file->len, &s->bin);
@@ -236,9 +245,8 @@ static struct err *ses_parse(struct ses *s)
 		return err_prefix(e, "%s", s->path);
 	_Static_assert((int)ARCH_ID_X86_64 == (int)FMT_MACHINE_X86_64 && (int)ARCH_ID_I386 == (int)FMT_MACHINE_I386 &&
 		       (int)ARCH_ID_A64 == (int)FMT_MACHINE_A64, "machines and architectures share numbers");
-	if (s->bin->machine == FMT_MACHINE_OTHER || s->bin->machine == FMT_MACHINE_NONE)
-		return err_new(ERR_UNSUPPORTED, "%s: %s code is not known to scry yet", s->path, s->bin->machine_name);
-	return err_prefix(arch_get((enum arch_id)s->bin->machine, &s->arch), "%s", s->path);
+	enum arch_id id = s->bin->machine == FMT_MACHINE_OTHER ? ARCH_ID_NONE : (enum arch_id)s->bin->machine;
+	return err_prefix(ses_take_arch(s, id), "%s", s->path);
 }
 
 static struct err *ses_open_file(struct ses *s)

@@ -55,6 +55,22 @@ else
 	skip "a file one may not read" "needs root and setpriv"
 fi
 
+# A machine without a decoder: all but its code. The same program with another e_machine, and real ones.
+cp prog mips && printf '\010\000' | dd of=mips bs=1 seek=18 conv=notrunc 2>/dev/null
+command -v clang >/dev/null && clang -target mips-linux-gnu -c "$ROOT/tests/data/prog/sample.c" -o mips.o 2>/dev/null
+for m in mips mips.o; do
+	[ -f $m ] || continue
+	for op in info segments sections functions symbols strings imports exports problems callgraph; do
+		status "$op of $m" 0 "$SCRY" $op $m --json
+	done
+	json "$m: the machine is named" 'd["arch"] == "MIPS" and d["instructions"] == 0' "$SCRY" info $m --json
+	like "$m: problems say so" 'MIPS instructions are not known' "$("$SCRY" problems $m)"
+	json "$m: its listing has bytes and names" 'd["items"][1]["kind"] == "unknown" and any(i["kind"] == "label" for i in d["items"])' \
+		"$SCRY" heads $m main --json
+	status "$m: bytes" 0 "$SCRY" bytes $m main 16
+	status "$m: its image is sound" 0 "$SCRY" check $m --image
+done
+
 # Words.
 status "a near miss" 2 "$SCRY" functoins "$T"
 like "it suggests the command" 'did you mean scry functions' "$ERR"
