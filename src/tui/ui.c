@@ -129,6 +129,9 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	tui_list_init(&t->palette, &tui_palette_list);
 	tui_list_init(&t->xrefs, &tui_xrefs_list);
 	tui_list_init(&t->hits, &tui_hits_list);
+	const char *note = ses_store_note(s);
+	if (note)
+		tui_say(t, true, "the analysis is not kept on disk: %s", note);
 	t->is_dirty = true;
 	return true;
 }

@@ -443,6 +443,41 @@ static void test_terminals(void)
 	pty_stop(&t);
 }
 
+static bool copy_file(const char *from, const char *to)
+{
+	char bytes[65536];
+	size_t n;
+	FILE *in = fopen(from, "rb");
+	FILE *out = fopen(to, "wb");
+	while (in && out && (n = fread(bytes, 1, sizeof(bytes), in)) > 0)
+		fwrite(bytes, 1, n, out);
+	bool is_good = in && out;
+	if (in)
+		fclose(in);
+	return out ? fclose(out) == 0 && is_good : false;
+}
+
+static void test_target_is_cut(void)
+{
+	char path[256];
+	struct pty_term t;
+	snprintf(path, sizeof(path), "%s/cut-me", getenv("SCRY_STORE"));
+	if (!copy_file(TARGET, path)) {
+		ok(false, "a copy to cut");
+		return;
+	}
+	start(&t, path, NULL, 110, 30);
+	pty_wait(&t, "ready", WAIT_MS);
+	ok(truncate(path, 4096) == 0, "the file is cut while it is open");
+	pty_keys(&t, "gmain\r\x04\x04\\\x04\x04\\\"jj");
+	expect(&t, "the file has changed on disk", "the header says that the file has changed");
+	ok(alive(&t), "and no fault ends it");
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS), "q leaves");
+	pty_stop(&t);
+	unlink(path);
+}
+
 static void test_bad_files(void)
 {
 	static const char *const files[] = {"/nonexistent/file", "/tmp", "/dev/null"};
@@ -465,7 +500,7 @@ int main(void)
 	static const struct test tests[] = {
 		{"first", test_first_frames}, {"walk", test_walk}, {"keys", test_every_key}, {"resize", test_resize_storm},
 		{"paste", test_paste}, {"idle", test_idle}, {"scroll", test_scroll_bytes}, {"stuck", test_stuck_reader},
-		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"bad", test_bad_files}};
+		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"cut", test_target_is_cut}, {"bad", test_bad_files}};
 	const char *const only = getenv("ONLY");
 	char store[] = "/tmp/scry-pty-XXXXXX";
 	scry = getenv("SCRY");

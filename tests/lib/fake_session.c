@@ -76,6 +76,11 @@ const char *ses_error_text(const struct ses *s)
 	return "";
 }
 
+const char *ses_store_note(const struct ses *s)
+{
+	return NULL;
+}
+
 const char *ses_path(const struct ses *s)
 {
 	return "/bin/fake\x1b[31m";
