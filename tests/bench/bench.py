@@ -77,10 +77,8 @@ class Bench:
         shutil.rmtree(self.store, ignore_errors=True)
         os.makedirs(self.store, 0o700)
         self.env = dict(os.environ, SCRY_STORE=self.store, NO_COLOR="1")
-        self.measure = os.path.join(self.work, "measure")
-        here = os.path.dirname(os.path.abspath(__file__))
-        subprocess.run(["cc", "-O2", os.path.join(here, "measure.c"), "-o", self.measure], check=True)
         self.scry, self.zydis = os.path.abspath(args.scry), os.path.abspath(args.zydis)
+        self.measure = os.path.join(os.path.dirname(self.zydis), "measure")
         self.page_tool = os.path.join(os.path.dirname(self.zydis), "bench_page")
         self.out = sys.stderr if args.json else sys.stdout
         self.doc = {}
