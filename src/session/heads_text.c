@@ -430,6 +430,28 @@ static void comment_demangled(struct heads_walk *w, struct put *c, uint32_t to)
 	put_n(c, d.s, MIN(d.len, 200));
 }
 
+/* Where a pointer that the loader fills in leads. An import's slot is named after it already. */
+static bool comment_pointer(struct heads_walk *w, struct put *c, uint32_t slot)
+{
+	const struct space *s = w->sn->space;
+	uint32_t i = space_reloc_at(s, slot);
+	char name[512];
+	if (i >= s->reloc_cnt || s->reloc_loc[i] != slot || s->reloc_kind[i] & SPACE_REL_CODE || image_import_at(w->sn->im, slot))
+		return false;
+	uint64_t va = space_reloc_value(s, i);
+	const struct image_string *str = image_string_at(w->sn->im, space_loc(s, va));
+	size_t n = str ? 0 : ses_name_for_operand(w->sn, va, name, sizeof(name));
+	if (!str && !n)
+		return false;
+	comment_sep(c);
+	put_s(c, "-> ");
+	if (str && str->loc == space_loc(s, va))
+		put_string(c, w->sn, str, COMMENT_STRING_MAX);
+	else
+		put_n(c, name, MIN(n, 200));
+	return true;
+}
+
 /* What the reference leads to, in a few words. */
 static void comment_ref(struct heads_walk *w, struct put *c, const struct image_xref *x)
 {
@@ -439,6 +461,8 @@ static void comment_ref(struct heads_walk *w, struct put *c, const struct image_
 			comment_demangled(w, c, x->to);
 		return;
 	}
+	if (x->kind == IMAGE_XREF_READ && comment_pointer(w, c, x->to))
+		return;
 	const struct image_string *s = image_string_at(w->sn->im, x->to);
 	if (s && s->loc <= x->to && x->to - s->loc <= s->len && (x->to - s->loc) % string_unit_len(s->encoding) == 0) {
 		struct image_string part = *s;

@@ -76,6 +76,20 @@ static size_t ses_put_import(struct ses_snap *sn, const struct image_import *imp
 	return ses_put_text(ses_pool(sn, syms[imp->symbol].name), loc == imp->got_loc ? "@got" : loc == imp->plt_loc ? "@plt" : "", out, cap);
 }
 
+/* j_NAME for a function that does nothing but jump to a named one; 0 when it is none. */
+static size_t ses_put_thunk(struct ses_snap *sn, uint32_t loc, char *out, size_t cap)
+{
+	uint32_t cnt, f = image_func_starting(sn->im, loc);
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	if (f >= cnt || !(funcs[f].flags & IMAGE_FN_THUNK) || funcs[f].thunk_to == LOC_NONE || cap < 3)
+		return 0;
+	const struct image_name *n = image_name_at(sn->im, funcs[f].thunk_to);
+	if (!n || !n->name.len)
+		return 0;
+	memcpy(out, "j_", 2);
+	return 2 + ses_put_text(ses_pool(sn, n->name), "", out + 2, cap - 2);
+}
+
 /* In the order of what operands mostly mean: named things, functions, blocks, then data. */
 size_t ses_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap)
 {
@@ -83,6 +97,9 @@ size_t ses_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap)
 	if (n && n->name.len)
 		return ses_put_text(ses_pool(sn, n->name), "", out, cap);
 	const char *prefix = ses_code_prefix(sn, loc);
+	size_t thunk_len = prefix && prefix[0] == 's' ? ses_put_thunk(sn, loc, out, cap) : 0;
+	if (thunk_len)
+		return thunk_len;
 	if (!prefix) {
 		const struct image_import *imp = image_import_at(sn->im, loc);
 		if (imp)
@@ -102,8 +119,8 @@ size_t ses_name_for_operand(void *snap, uint64_t va, char *out, size_t cap)
 	const struct image_name *n = image_name_at(sn->im, loc);
 	if (n && n->name.len)
 		return ses_put_text(ses_pool(sn, n->name), "", out, cap);
-	if (image_block_starts(sn->im, loc))
-		return ses_put_prefixed(image_func_starting(sn->im, loc) != UINT32_MAX ? "sub_" : "loc_", va, out, cap);
+	if (image_block_starts(sn->im, loc) && image_func_starting(sn->im, loc) == UINT32_MAX)
+		return ses_put_prefixed("loc_", va, out, cap);
 	size_t len = ses_name_put(sn, loc, out, cap);
 	uint32_t start, item_len;
 	enum image_item_kind kind;
@@ -136,6 +153,10 @@ struct ses_text ses_func_name(struct ses_snap *sn, uint32_t func, struct arena *
 
 struct ses_text ses_demangle(struct arena *a, struct ses_text name)
 {
+	if (name.len > 4 && !memcmp(name.s, "j__", 3)) { /* a thunk's */
+		name.s += 2;
+		name.len -= 2;
+	}
 	if (name.len < 3 || name.s[0] != '_' || (name.s[1] != 'Z' && name.s[1] != 'R' && name.s[1] != 'D'))
 		return ses_text_of("", 0);
 	struct fmt_str d = dbg_demangle(a, name.s, name.len);
@@ -322,6 +343,28 @@ static bool ses_resolve_import(struct ses_snap *sn, const char *text, size_t len
 	return false;
 }
 
+/* j_NAME: the one function that only jumps to NAME. */
+static struct err *ses_resolve_thunk(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
+{
+	uint64_t to;
+	if (len < 3 || text[0] != 'j' || text[1] != '_')
+		return &err_not_found;
+	struct err *e = ses_resolve_stored(sn, text + 2, len - 2, &to);
+	if (e)
+		return e;
+	uint32_t cnt, found = 0, loc = space_loc(sn->space, to);
+	const struct image_func *f = image_funcs(sn->im, &cnt);
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (!(f[i].flags & IMAGE_FN_THUNK) || f[i].thunk_to != loc || image_name_at(sn->im, f[i].loc))
+			continue;
+		*ret = space_va(sn->space, f[i].loc);
+		found++;
+	}
+	if (found > 1)
+		return err_fix(err_new(ERR_AMBIGUOUS, "%.*s: %u functions only jump there", (int)len, text, found), "give the address");
+	return found ? NULL : &err_not_found;
+}
+
 /* "Stack::push(int)" or "Stack::push" for the mangled name. Reads every mangled name, so it comes last. */
 static bool ses_resolve_demangled(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
 {
@@ -367,6 +410,9 @@ static struct err *ses_resolve_n(struct ses_snap *sn, const char *text, size_t l
 		return err_new(ERR_INVALID, "%.*s: is not an address", (int)len, text);
 	}
 	struct err *e = ses_resolve_stored(sn, text, len, ret);
+	if (e != &err_not_found)
+		return e;
+	e = ses_resolve_thunk(sn, text, len, ret);
 	if (e != &err_not_found)
 		return e;
 	const struct image_meta *m = image_meta(sn->im);
