@@ -313,34 +313,95 @@ static bool name_stub(struct code *c, uint32_t loc, struct image_import *imp)
 						       .is_func = 1});
 }
 
-/* Import stubs: jumps through an import's slot in the sections made of such, or alone behind other
- * code. */
+static bool add_import_stub(struct code *c, struct code_rec *r, uint32_t import)
+{
+	struct image_import *imp = &c->d->imports.data[import];
+	r->target = imp->got_loc != LOC_NONE ? imp->got_loc : imp->loc;
+	uint32_t start = stub_start(c, r);
+	uint32_t fn = code_fn_add(c, start, IMAGE_SRC_METADATA);
+	if (fn == CODE_NONE || !name_stub(c, start, imp))
+		return false;
+	struct code_fn *f = &c->fns.data[fn];
+	f->flags |= IMAGE_FN_PLT | IMAGE_FN_THUNK;
+	f->thunk_to = imp->loc;
+	if (bits_get(c->import_noreturn, import)) {
+		f->status = FN_NORETURN;
+		f->why = IMAGE_NORETURN_NAME;
+	}
+	return true;
+}
+
+/* A stub for a function of this file that another one may take the place of: named after it as well. */
+static bool add_local_stub(struct code *c, const struct code_rec *r, const struct map *symbols)
+{
+	struct image_data *d = c->d;
+	uint32_t start = stub_start(c, r);
+	uint32_t fn = code_fn_add(c, start, IMAGE_SRC_METADATA);
+	uint32_t symbol;
+	if (fn == CODE_NONE)
+		return false;
+	c->fns.data[fn].flags |= IMAGE_FN_PLT | IMAGE_FN_THUNK;
+	c->fns.data[fn].thunk_to = r->target;
+	if (!map_find(symbols, r->target, &symbol))
+		return true;
+	/* Not the plain name, which belongs to the function itself. */
+	static const char suffix[] = "@plt";
+	struct image_str name = d->symbols.data[symbol].name;
+	_cleanup_buf_ struct buf text = {0};
+	buf_add(&text, d->pool.data + name.off, name.len);
+	buf_add(&text, suffix, sizeof(suffix) - 1);
+	return !text.failed && image_pool_add(d, text.data, text.len, &name) &&
+	       VEC_PUSH(&d->names, (struct image_name){.loc = start,
+						       .name = name,
+						       .kind = IMAGE_NAME_PLT,
+						       .is_func = 1});
+}
+
+/* The first named function symbol of each address of code. */
+static bool map_symbols(const struct code *c, struct map *ret)
+{
+	const struct image_data *d = c->d;
+	for (uint32_t i = 0; i < d->symbols.cnt; i++) {
+		const struct image_symbol *s = &d->symbols.data[i];
+		uint32_t have;
+		if (s->loc == LOC_NONE || !code_in(c, s->loc) || !s->name.len ||
+		    (s->type != FMT_SYM_FUNC && s->type != FMT_SYM_IFUNC) ||
+		    map_find(ret, s->loc, &have))
+			continue;
+		if (!map_put(ret, s->loc, i))
+			return false;
+	}
+	return true;
+}
+
+/* Import stubs: jumps through a slot in the sections made of such. */
 static struct err *add_stubs(struct code *c)
 {
+	_cleanup_map_ struct map symbols = {0};
+	if (!map_symbols(c, &symbols))
+		return &err_nomem;
 	for (uint32_t i = 0; i < c->rec_cnt; i++) {
 		struct code_rec *r = &c->recs[i];
-		if (r->flow != ARCH_FLOW_IJUMP || !code_in_plt(c, r->loc))
+		if ((r->flow != ARCH_FLOW_IJUMP && r->flow != ARCH_FLOW_JUMP) ||
+		    !code_in_plt(c, r->loc))
 			continue;
-		uint32_t import = code_import_of(c, r->target);
-		if (import == CODE_NONE)
-			import = import_by_got_base(c, r);
-		if (import == CODE_NONE)
-			import = import_by_track(c, r);
-		if (import == CODE_NONE)
-			continue;
-		struct image_import *imp = &c->d->imports.data[import];
-		r->target = imp->got_loc != LOC_NONE ? imp->got_loc : imp->loc;
-		uint32_t start = stub_start(c, r);
-		uint32_t fn = code_fn_add(c, start, IMAGE_SRC_METADATA);
-		if (fn == CODE_NONE || !name_stub(c, start, imp))
-			return &err_nomem;
-		struct code_fn *f = &c->fns.data[fn];
-		f->flags |= IMAGE_FN_PLT | IMAGE_FN_THUNK;
-		f->thunk_to = imp->loc;
-		if (bits_get(c->import_noreturn, import)) {
-			f->status = FN_NORETURN;
-			f->why = IMAGE_NORETURN_NAME;
+		bool ok = true;
+		if (r->flow == ARCH_FLOW_JUMP) {
+			/* Bound to this file (sweep.c); the others go to the first stub. */
+			if (r->target != LOC_NONE && !code_in_plt(c, r->target) &&
+			    code_has(c, c->items, r->target))
+				ok = add_local_stub(c, r, &symbols);
+		} else {
+			uint32_t import = code_import_of(c, r->target);
+			if (import == CODE_NONE)
+				import = import_by_got_base(c, r);
+			if (import == CODE_NONE)
+				import = import_by_track(c, r);
+			if (import != CODE_NONE)
+				ok = add_import_stub(c, r, import);
 		}
+		if (!ok)
+			return &err_nomem;
 	}
 	return NULL;
 }

@@ -348,7 +348,7 @@ static void find_plain_fragments(struct code *c)
 			continue;
 		bool is_aligned = (e->from - c->base) % c->arch->func_align == 0;
 		bool is_tied = in.is_inside || jumps_back(c, e, in.start) != CODE_NONE;
-		if (is_aligned ? !(is_tied && in.is_cond)
+		if (is_aligned ? !(is_tied && in.is_cond && code_entry_look(c, e->from) == ENTRY_ODD)
 			       : !(is_tied || (in.is_cond && c->are_aligned)))
 			continue;
 		e->is_fragment = true;
