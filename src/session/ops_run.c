@@ -43,6 +43,9 @@ static void ops_make_etag(struct ops_req *rq)
 
 static struct err *ops_changed(const struct ops_req *rq)
 {
+	if (image_was_hit(rq->sn->im))
+		return err_fix(err_new(ERR_STALE, "%s: target_changed: its analysis in the store was cut while it was open",
+				       rq->sn->ses->path), "open it again, it is made anew");
 	if (!ses_target_changed(rq->sn->ses))
 		return NULL;
 	return err_fix(err_new(ERR_STALE, "%s: target_changed: the file was cut or rewritten while it was open", rq->sn->ses->path),
