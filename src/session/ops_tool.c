@@ -41,10 +41,12 @@ struct err *ops_check(struct ops_req *rq)
 	for (size_t i = 0; i < f.list.cnt; i++, total++)
 		check_row(o, f.list.data[i].what, false, f.list.data[i].why);
 	if (!ops_arg_is_set(rq->args, "image")) {
-		struct store_state st = {0};
-		struct err *e = s->store ? store_get_state(s->store, s->sha256, &st) : err_new(ERR_NOT_FOUND, "%s", s->store_note);
+		struct edits_state st = {0};
+		struct edits_view *edits = NULL;
+		struct err *e = s->store ? store_get_state(s->store, s->sha256, &st, &edits) : err_new(ERR_NOT_FOUND, "%s", s->store_note);
 		check_row(o, "journal", !e, e ? e->text : arena_printf(rq->arena, "revision %llu", (unsigned long long)st.rev));
 		total++;
+		edits_view_unref(edits);
 		err_free(e);
 	}
 	if (f.list.cnt)

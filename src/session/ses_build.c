@@ -75,8 +75,9 @@ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret)
 {
 	/* The generation may be replaced between reading its number and opening it; then there is a newer one. */
 	for (unsigned tries = 0; tries < 8; tries++) {
-		struct store_state st;
-		struct err *e = store_get_state(s->store, s->sha256, &st);
+		struct edits_state st;
+		struct edits_view *edits = NULL;
+		struct err *e = store_get_state(s->store, s->sha256, &st, &edits);
 		if (e)
 			return e;
 		_cleanup_free_ char *path = store_image_path(s->store, s->sha256, st.image_gen);
@@ -84,6 +85,7 @@ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret)
 		e = path ? image_open(path, s->file->data, s->file->len, s->sha256, &im) : &err_nomem;
 		if (e && e->kind == ERR_NOT_FOUND) {
 			err_free(e);
+			edits_view_unref(edits);
 			continue;
 		}
 		if (!e && !s->arch)
@@ -91,8 +93,10 @@ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret)
 		struct ses_snap *sn = e ? NULL : ses_snap_new(s, im, NULL, false);
 		if (!sn) {
 			image_unref(im);
+			edits_view_unref(edits);
 			return e ? e : &err_nomem;
 		}
+		sn->edits = edits;
 		sn->rev = st.rev;
 		sn->gen = st.image_gen;
 		*ret = sn;
@@ -210,7 +214,7 @@ static struct err *ses_keep(struct ses *s, struct buf *bytes, struct ses_snap **
 {
 	struct err *why = NULL;
 	if (s->store) {
-		struct store_state st;
+		struct edits_state st;
 		why = store_publish(s->store, s->sha256, s->path, bytes, 0, &st);
 		if (!why)
 			why = ses_open_stored(s, ret);

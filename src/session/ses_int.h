@@ -47,6 +47,7 @@ struct ses_snap {
 	const struct space *space; /* of im */
 	uint64_t rev;
 	uint32_t gen;
+	struct edits_view *edits;  /* null: nobody stated anything */
 	bool is_preview;
 	struct buf mem;            /* the image's bytes when it is not in the store */
 

@@ -65,6 +65,7 @@ void ses_snap_free(struct ses_snap *sn)
 	free(sn->marks);
 	free(sn->edges);
 	image_unref(sn->im);
+	edits_view_unref(sn->edits);
 	buf_fini(&sn->mem);
 	pthread_mutex_destroy(&sn->lock);
 	free(sn);

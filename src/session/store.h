@@ -5,26 +5,19 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "edits/edits.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /*
  * The store on disk (docs/store.md): a folder per target, named by the SHA-256 of its bytes, with its images and its
- * journal; global.db with the stat cache. SQLite is seen only behind this header.
+ * journal; global.db with the stat cache. SQLite is seen only behind this header and edits.h.
  *
  * Every function may be called from any thread and any number of processes at once. Under sudo the store and its
  * files are the invoking user's.
  */
 struct store;
-
-/* What edits.db says is the newest: the snapshot pair and what the image was built from. */
-struct store_state {
-	uint64_t rev;
-	uint32_t image_gen;
-	uint64_t built_from_rev;
-	uint64_t directive_rev; /* newest edit that asks for another analysis; 0 none */
-};
 
 /* Finds the place ($SCRY_STORE, $XDG_DATA_HOME/scry, ~/.local/share/scry) and checks that what is there is a folder
  * of this user's with no access for others. Makes nothing. Errors: io, denied, env (no home). */
@@ -42,8 +35,9 @@ bool store_find_sha256(struct store *st, const struct file *f, uint8_t ret_sha25
 /* Remembers it; a file changed less than two seconds ago is not remembered. Errors: io, readonly. */
 _must_use_ struct err *store_put_sha256(struct store *st, const struct file *f, const uint8_t sha256[32]);
 
-/* Error not_found when the target is new. */
-_must_use_ struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct store_state *ret);
+/* What is the newest, and the facts people stated: null when nobody did. Error not_found when the target is new. */
+_must_use_ struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct edits_state *ret,
+				       struct edits_view **ret_edits);
 
 /* Path of a generation of the target's image. Owned; null without memory. */
 char *store_image_path(const struct store *st, const uint8_t sha256[32], uint32_t gen);
@@ -54,7 +48,7 @@ char *store_image_path(const struct store *st, const uint8_t sha256[32], uint32_
  * analysis has seen. Two processes that publish at once do so one after the other.
  */
 _must_use_ struct err *store_publish(struct store *st, const uint8_t sha256[32], const char *target_path, const struct buf *image,
-				     uint64_t built_from_rev, struct store_state *ret);
+				     uint64_t built_from_rev, struct edits_state *ret);
 
 /* Tries the store as a user would: folder, database, journal mode. For doctor; null when all is well. `ret_mode` is
  * SQLite's journal mode. */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two databases. Reading is on the path of every command, so a read opens the file read-only, runs one
- * statement and closes; a write makes the schema when it is not there. SQLite's own locks are the only locks.
- *
- * A database that SQLite calls corrupt is never deleted here: edits.db is precious. global.db holds only what can be
- * computed again, so a broken one is moved aside.
+ * global.db, and where the journals are. Reading is on the path of every command, so a read opens the file read-only,
+ * runs one statement and closes; a write makes the schema when it is not there. SQLite's own locks are the only locks.
  */
 #include "session/store_int.h"
 
@@ -24,16 +21,6 @@ static const char store_global_schema[] =
 	" PRIMARY KEY(dev, ino)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS consent(sha256 BLOB NOT NULL, uid INTEGER NOT NULL, time_ns INTEGER NOT NULL,"
 	" PRIMARY KEY(sha256, uid)) WITHOUT ROWID;";
-
-/* docs/store.md describes the tables. `state` is one row: the only version there is. */
-static const char store_edits_schema[] =
-	"CREATE TABLE IF NOT EXISTS state(id INTEGER PRIMARY KEY CHECK(id = 1), rev INTEGER NOT NULL,"
-	" image_gen INTEGER NOT NULL, built_from_rev INTEGER NOT NULL, directive_rev INTEGER NOT NULL, path BLOB NOT NULL);"
-	"CREATE TABLE IF NOT EXISTS journal(seq INTEGER PRIMARY KEY, rev INTEGER NOT NULL, time_ns INTEGER NOT NULL,"
-	" author TEXT NOT NULL, author_kind TEXT NOT NULL, op TEXT NOT NULL, addr INTEGER, before BLOB, after BLOB,"
-	" note TEXT, undone_by INTEGER);"
-	"CREATE INDEX IF NOT EXISTS journal_rev ON journal(rev);"
-	"INSERT OR IGNORE INTO state VALUES(1, 0, 0, 0, 0, x'');";
 
 static struct err *db_error(sqlite3 *db, const char *path)
 {
@@ -178,112 +165,51 @@ struct err *store_put_sha256(struct store *st, const struct file *f, const uint8
 	return NULL;
 }
 
-static bool store_read_state(sqlite3 *db, struct store_state *ret)
-{
-	_cleanup_stmt_ sqlite3_stmt *q = NULL;
-	if (sqlite3_prepare_v2(db, "SELECT rev, image_gen, built_from_rev, directive_rev FROM state", -1, &q, NULL) != SQLITE_OK ||
-	    sqlite3_step(q) != SQLITE_ROW)
-		return false;
-	ret->rev = (uint64_t)sqlite3_column_int64(q, 0);
-	ret->image_gen = (uint32_t)sqlite3_column_int64(q, 1);
-	ret->built_from_rev = (uint64_t)sqlite3_column_int64(q, 2);
-	ret->directive_rev = (uint64_t)sqlite3_column_int64(q, 3);
-	return true;
-}
-
-/*
- * While there is no write-ahead log the database file holds everything, and one row can be read without SQLite's
- * locks and without making its shared-memory index, which is most of what a read would cost. A checkpoint cannot
- * have begun unless a log appeared, so the read counts when there is none before and after it and the file has not
- * been written meanwhile. False: read it the slow way.
- */
-static bool store_read_quiet(const char *path, struct store_state *ret)
-{
-	struct buf uri = {0};
-	_cleanup_free_ char *wal = NULL;
-	struct stat before, after, log;
-	if (asprintf(&wal, "%s-wal", path) < 0 || stat(path, &before) || !stat(wal, &log))
-		return false;
-	buf_add_str(&uri, "file:");
-	for (const char *p = path; *p; p++) {
-		if (*p == '%' || *p == '?' || *p == '#')
-			buf_printf(&uri, "%%%02x", (unsigned)(uint8_t)*p);
-		else
-			buf_add_ch(&uri, *p);
-	}
-	buf_add(&uri, "?immutable=1", 13);
-	sqlite3 *db = NULL;
-	bool ok = !uri.failed && sqlite3_open_v2(uri.data, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI,
-						 NULL) == SQLITE_OK && store_read_state(db, ret);
-	sqlite3_close_v2(db);
-	buf_fini(&uri);
-	return ok && stat(wal, &log) && !stat(path, &after) && after.st_ino == before.st_ino &&
-	       after.st_mtim.tv_sec == before.st_mtim.tv_sec && after.st_mtim.tv_nsec == before.st_mtim.tv_nsec;
-}
-
-struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct store_state *ret)
+struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct edits_state *ret, struct edits_view **ret_edits)
 {
 	_cleanup_as_ struct store_as was = store_as_user(st);
 	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
-	if (!path)
-		return &err_nomem;
-	if (store_read_quiet(path, ret))
-		return ret->image_gen ? NULL : &err_not_found;
-	_cleanup_db_ sqlite3 *db = db_open_read(path);
-	if (!db)
-		return &err_not_found;
-	if (!store_read_state(db, ret))
-		return sqlite3_errcode(db) == SQLITE_CORRUPT || sqlite3_errcode(db) == SQLITE_NOTADB ? db_error(db, path) :
-												  &err_not_found;
-	return ret->image_gen ? NULL : &err_not_found;
+	struct err *e = path ? edits_load(path, ret, ret_edits) : &err_nomem;
+	if (e || ret->image_gen)
+		return e;
+	edits_view_unref(*ret_edits);
+	return &err_not_found;
 }
 
-static int store_insert_publication(sqlite3 *db, const struct store_state *s, const char *target_path)
+struct err *store_open_edits(const struct store *st, const uint8_t sha256[32], bool is_read_only, struct edits **ret)
 {
-	_cleanup_stmt_ sqlite3_stmt *up = NULL;
-	_cleanup_stmt_ sqlite3_stmt *in = NULL;
-	int rc = sqlite3_prepare_v2(db, "UPDATE state SET rev=?1, image_gen=?2, built_from_rev=?3, path=?4", -1, &up, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(db, "INSERT INTO journal(rev, time_ns, author, author_kind, op, after)"
-					" VALUES(?1, ?2, 'scry', 'script', 'analysis', ?3)", -1, &in, NULL);
-	if (rc != SQLITE_OK)
-		return rc;
-	sqlite3_bind_int64(up, 1, (sqlite3_int64)s->rev);
-	sqlite3_bind_int64(up, 2, s->image_gen);
-	sqlite3_bind_int64(up, 3, (sqlite3_int64)s->built_from_rev);
-	sqlite3_bind_blob(up, 4, target_path, (int)strlen(target_path), SQLITE_STATIC);
-	sqlite3_bind_int64(in, 1, (sqlite3_int64)s->rev);
-	sqlite3_bind_int64(in, 2, store_now_ns());
-	sqlite3_bind_int64(in, 3, s->image_gen);
-	if (sqlite3_step(up) != SQLITE_DONE || sqlite3_step(in) != SQLITE_DONE)
-		return sqlite3_errcode(db);
-	return sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
+	struct err *e = !path ? &err_nomem : is_read_only ? NULL : store_make_target(st, sha256);
+	return e ? e : edits_open(path, is_read_only, ret);
+}
+
+static void store_close_editsp(struct edits **e)
+{
+	edits_close(*e);
 }
 
 struct err *store_publish(struct store *st, const uint8_t sha256[32], const char *target_path, const struct buf *image,
-			  uint64_t built_from_rev, struct store_state *ret)
+			  uint64_t built_from_rev, struct edits_state *ret)
 {
 	_cleanup_as_ struct store_as was = store_as_user(st);
-	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
-	_cleanup_db_ sqlite3 *db = NULL;
-	struct err *e = path ? store_make_target(st, sha256) : &err_nomem;
+	_cleanup_(store_close_editsp) struct edits *edits = NULL;
+	struct edits_state s;
+	struct err *e = store_open_edits(st, sha256, false, &edits);
 	/* The write lock is held from here to the commit, so generation numbers cannot collide. */
 	if (!e)
-		e = db_open_write(path, store_edits_schema, "WAL", &db);
+		e = edits_publish_begin(edits, &s);
 	if (e)
 		return e;
-	struct store_state s = {0};
-	if (!store_read_state(db, &s))
-		return db_error(db, path);
-	s.rev++;
-	s.image_gen++;
 	s.built_from_rev = built_from_rev;
 	_cleanup_free_ char *image_path = store_image_path(st, sha256, s.image_gen);
 	e = image_path ? file_write_atomic(image_path, image->data, image->len) : &err_nomem;
-	if (!e && store_insert_publication(db, &s, target_path) != SQLITE_OK)
-		e = db_error(db, path);
-	if (e)
+	struct err *why = edits_publish_end(edits, &s, target_path, !e);
+	if (e) {
+		err_free(why);
 		return e;
+	}
+	if (why)
+		return why;
 	store_unlink_old(st, sha256, s.image_gen);
 	store_touch_stamp(st, sha256);
 	*ret = s;

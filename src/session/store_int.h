@@ -29,6 +29,10 @@ char *store_target_path(const struct store *st, const uint8_t sha256[32], const 
 _must_use_ struct err *store_make_root(const struct store *st);
 _must_use_ struct err *store_make_target(const struct store *st, const uint8_t sha256[32]);
 
+/* The target's journal; for writing it is made when there is none. SQLite makes files of its own beside it, so the caller
+ * acts as the store's owner from here until it is closed. */
+_must_use_ struct err *store_open_edits(const struct store *st, const uint8_t sha256[32], bool is_read_only, struct edits **ret);
+
 /* Removes the generations older than `keep_gen` and what dead writers left; newer ones are another writer's. */
 void store_unlink_old(const struct store *st, const uint8_t sha256[32], uint32_t keep_gen);
 void store_touch_stamp(const struct store *st, const uint8_t sha256[32]);

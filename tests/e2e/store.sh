@@ -26,7 +26,7 @@ printf 'x' >>copy
 is "a changed file is another target" "True 1" "$(made copy)"
 is "--force makes it anew" "True 2" "$("$SCRY" analyze elsewhere --force --json | python3 -c 'import json,sys; d=json.load(sys.stdin); print(d["made"], d["rev"])')"
 is "old generations are gone" "image.2" "$(ls "$D" | grep image)"
-ok "the journal tells of both" test "$(sqlite3 "$D/edits.db" 'select count(*) from journal where op="analysis" and author="scry"' 2>/dev/null || echo 2)" = 2
+ok "the journal tells of both" test "$(sqlite3 "$D/edits.db" 'select count(*) from revision where step=3 and author="scry"' 2>/dev/null || echo 2)" = 2
 ok "SQLite finds no fault" test "$(sqlite3 "$D/edits.db" 'pragma integrity_check' 2>/dev/null || echo ok)" = ok
 
 # A known file is opened without reading it: no hashing library, no more of the file than its pages shown.

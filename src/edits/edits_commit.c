@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing revisions. Everything that decides whether a change may be made is read inside the transaction, after the
+ * write lock is held, so what was decided is true when it is committed.
+ */
+#include "edits/edits_int.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t edits_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Who types: the name behind sudo, else of the user id. */
+const char *edits_login(struct arena *a)
+{
+	const char *sudo = geteuid() == 0 ? getenv("SUDO_USER") : NULL;
+	struct passwd *pw = sudo && *sudo ? NULL : getpwuid(getuid());
+	if (!pw && !(sudo && *sudo))
+		return arena_printf(a, "uid%u", (unsigned)getuid());
+	const char *name = pw ? pw->pw_name : sudo;
+	return arena_strndup(a, name, strlen(name));
+}
+
+struct err *edits_get_state(struct edits *e, struct edits_state *ret)
+{
+	return edits_read_state(e->db, ret) ? NULL : sqlite3_errcode(e->db) == SQLITE_DONE ? &err_not_found : edits_error(e);
+}
+
+/* --- one revision --- */
+
+struct err *edits_writer_begin(struct edits_writer *w, struct edits *e)
+{
+	*w = (struct edits_writer){.e = e};
+	sqlite3_stmt *st;
+	struct err *why = edits_get_state(e, &w->state);
+	if (!why)
+		why = edits_stmt(e, EDITS_ST_NEXT_SEQ, &st);
+	bool has_row = false;
+	if (!why)
+		why = edits_step_row(e, st, &has_row);
+	if (why)
+		return why;
+	w->seq_first = has_row ? (uint64_t)sqlite3_column_int64(st, 0) + 1 : 1;
+	sqlite3_reset(st);
+	return NULL;
+}
+
+static void bind_text(sqlite3_stmt *st, int at, const char *s, size_t len)
+{
+	if (s)
+		sqlite3_bind_text64(st, at, s, len, SQLITE_STATIC, SQLITE_UTF8);
+	else
+		sqlite3_bind_null(st, at);
+}
+
+static void bind_key(sqlite3_stmt *st, int at, const struct edits_change *c)
+{
+	sqlite3_bind_text(st, at, edits_kind_name(c->kind), -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, at + 1, (sqlite3_int64)c->va);
+	sqlite3_bind_text(st, at + 2, c->sub ? c->sub : "", -1, SQLITE_STATIC);
+}
+
+struct err *edits_get_fact(struct edits *e, const struct edits_change *key, struct arena *a, const char **ret, size_t *ret_len,
+			   uint64_t *ret_rev)
+{
+	sqlite3_stmt *st;
+	bool has_row;
+	struct err *why = edits_stmt(e, EDITS_ST_FACT, &st);
+	if (why)
+		return why;
+	bind_key(st, 1, key);
+	why = edits_step_row(e, st, &has_row);
+	*ret = NULL;
+	*ret_len = 0;
+	*ret_rev = has_row ? (uint64_t)sqlite3_column_int64(st, 1) : 0;
+	if (has_row && sqlite3_column_type(st, 0) != SQLITE_NULL) {
+		const char *s = (const char *)sqlite3_column_text(st, 0);
+		*ret_len = (size_t)sqlite3_column_bytes(st, 0);
+		*ret = s ? arena_strndup(a, s, *ret_len) : NULL;
+		if (!*ret)
+			why = &err_nomem;
+	}
+	sqlite3_reset(st);
+	return why;
+}
+
+static struct err *put_fact(struct edits_writer *w, const struct edits_change *c)
+{
+	sqlite3_stmt *st;
+	struct err *why = edits_stmt(w->e, EDITS_ST_PUT_FACT, &st);
+	if (why)
+		return why;
+	bind_key(st, 1, c);
+	bind_text(st, 4, c->value, c->value_len);
+	sqlite3_bind_int64(st, 5, (sqlite3_int64)w->state.rev + 1);
+	return edits_run(w->e, st);
+}
+
+static struct err *put_entry(struct edits_writer *w, const struct edits_change *c, bool has_va)
+{
+	sqlite3_stmt *st;
+	struct err *why = edits_stmt(w->e, EDITS_ST_PUT_ENTRY, &st);
+	if (why)
+		return why;
+	sqlite3_bind_int64(st, 1, (sqlite3_int64)(w->seq_first + w->seq_cnt));
+	sqlite3_bind_int64(st, 2, (sqlite3_int64)w->state.rev + 1);
+	bind_key(st, 3, c);
+	if (!has_va)
+		sqlite3_bind_null(st, 4);
+	bind_text(st, 6, c->before, c->before_len);
+	bind_text(st, 7, c->value, c->value_len);
+	why = edits_run(w->e, st);
+	if (!why)
+		w->seq_cnt++;
+	return why;
+}
+
+struct err *edits_writer_add(struct edits_writer *w, const struct edits_change *c)
+{
+	struct err *why = put_fact(w, c);
+	if (!why)
+		why = put_entry(w, c, c->kind != EDITS_DECL && c->kind != EDITS_LOAD);
+	w->has_directive = w->has_directive || edits_is_directive(c->kind);
+	return why;
+}
+
+const char *edits_author_kind_name(enum edits_author_kind k)
+{
+	static const char *const names[] = {[EDITS_HUMAN] = "human", [EDITS_AGENT] = "agent", [EDITS_SCRIPT] = "script"};
+	return (unsigned)k < ARRAY_LEN(names) ? names[k] : "script";
+}
+
+static struct err *put_revision(struct edits_writer *w, const struct edits_revision *r)
+{
+	sqlite3_stmt *st;
+	struct err *why = edits_stmt(w->e, EDITS_ST_PUT_REVISION, &st);
+	if (why)
+		return why;
+	sqlite3_bind_int64(st, 1, (sqlite3_int64)w->state.rev + 1);
+	sqlite3_bind_int(st, 2, (int)r->step);
+	if (r->target)
+		sqlite3_bind_int64(st, 3, (sqlite3_int64)r->target);
+	else
+		sqlite3_bind_null(st, 3);
+	sqlite3_bind_int64(st, 4, (sqlite3_int64)(r->time_ns ? r->time_ns : edits_now_ns()));
+	sqlite3_bind_text(st, 5, r->author, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 6, r->author_kind, -1, SQLITE_STATIC);
+	bind_text(st, 7, r->note, r->note ? strlen(r->note) : 0);
+	sqlite3_bind_int64(st, 8, (sqlite3_int64)w->seq_first);
+	sqlite3_bind_int64(st, 9, (sqlite3_int64)w->seq_cnt);
+	return edits_run(w->e, st);
+}
+
+struct err *edits_writer_end(struct edits_writer *w, const struct edits_revision *r)
+{
+	sqlite3_stmt *st;
+	sqlite3_int64 rev = (sqlite3_int64)w->state.rev + 1;
+	struct err *why = put_revision(w, r);
+	if (!why)
+		why = edits_stmt(w->e, EDITS_ST_PUT_STATE, &st);
+	if (why)
+		return why;
+	sqlite3_bind_int64(st, 1, rev);
+	sqlite3_bind_int64(st, 2, r->step == EDITS_STEP_ANALYSIS ? (sqlite3_int64)w->state.edit_rev : rev);
+	sqlite3_bind_int64(st, 3, w->has_directive ? rev : (sqlite3_int64)w->state.directive_rev);
+	return edits_run(w->e, st);
+}
+
+/* --- edits_commit --- */
+
+static const char *refuse_shape(const struct edits_change *c)
+{
+	if ((unsigned)c->kind >= EDITS_ANALYSIS)
+		return "there is no such kind of edit";
+	if (c->sub && strlen(c->sub) > EDITS_SUB_MAX)
+		return "the name of what it is about is longer than 1,024 bytes";
+	if (c->value_len > EDITS_VALUE_MAX)
+		return "the text is longer than 1 MB";
+	if (c->value && memchr(c->value, 0, c->value_len))
+		return "the text has a NUL byte in it";
+	if (c->kind == EDITS_NAME && c->value && !c->value_len)
+		return "a name is not empty";
+	return NULL;
+}
+
+/* Why the name may not be set, or null: another address has it. */
+static struct err *refuse_name(struct edits *e, const struct edits_change *c, struct arena *a, const char **ret)
+{
+	sqlite3_stmt *st;
+	bool has_row;
+	if (c->kind != EDITS_NAME || !c->value)
+		return NULL;
+	struct err *why = edits_stmt(e, EDITS_ST_NAME, &st);
+	if (why)
+		return why;
+	bind_text(st, 1, c->value, c->value_len);
+	why = edits_step_row(e, st, &has_row);
+	uint64_t va = has_row ? (uint64_t)sqlite3_column_int64(st, 0) : c->va;
+	sqlite3_reset(st);
+	if (!why && va != c->va) {
+		*ret = arena_printf(a, "0x%" PRIx64 " has this name", va);
+		return *ret ? NULL : &err_nomem;
+	}
+	return why;
+}
+
+static struct err *commit_one(struct edits_writer *w, struct edits_change *c, const struct edits_opts *opts, struct arena *a)
+{
+	uint64_t touched = 0;
+	if (c->kind == EDITS_DECL || c->kind == EDITS_LOAD)
+		c->va = 0;
+	c->status = EDITS_REFUSED;
+	c->before = NULL;
+	c->before_len = 0;
+	c->why = refuse_shape(c);
+	if (c->why)
+		return NULL;
+	struct err *why = edits_get_fact(w->e, c, a, &c->before, &c->before_len, &touched);
+	if (why)
+		return why;
+	if (opts->if_rev >= 0 && touched > (uint64_t)opts->if_rev)
+		return err_fix(err_new(ERR_STALE, "0x%" PRIx64 ": was changed in revision %" PRIu64 ", after %" PRId64, c->va, touched,
+				       opts->if_rev), "look again, then edit what is there now");
+	bool is_same = c->value ? c->before && c->before_len == c->value_len && !memcmp(c->before, c->value, c->value_len) : !c->before;
+	if (is_same) {
+		c->status = EDITS_UNCHANGED;
+		return NULL;
+	}
+	c->why = opts->refuse ? opts->refuse(opts->ctx, c, a) : NULL;
+	if (!c->why)
+		why = refuse_name(w->e, c, a, &c->why);
+	if (why || c->why)
+		return why;
+	c->status = EDITS_APPLIED;
+	return edits_writer_add(w, c);
+}
+
+static void refuse_rest(struct edits_change *changes, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		if (changes[i].status == EDITS_APPLIED) {
+			changes[i].status = EDITS_REFUSED;
+			changes[i].why = "another change of this call was refused";
+		}
+	}
+}
+
+static struct err *commit_all(struct edits_writer *w, struct edits_change *changes, size_t cnt, const struct edits_opts *opts,
+			      struct arena *a)
+{
+	bool has_refusal = false;
+	for (size_t i = 0; i < cnt; i++) {
+		struct err *why = commit_one(w, &changes[i], opts, a);
+		if (why)
+			return why;
+		has_refusal = has_refusal || changes[i].status == EDITS_REFUSED;
+	}
+	if (has_refusal && opts->is_atomic) {
+		refuse_rest(changes, cnt);
+		w->seq_cnt = 0;
+	}
+	return NULL;
+}
+
+struct err *edits_commit(struct edits *e, struct edits_change *changes, size_t cnt, const struct edits_opts *opts, struct arena *a,
+			 uint64_t *ret_rev)
+{
+	struct edits_writer w;
+	const char *author = opts->author && *opts->author ? opts->author : edits_login(a);
+	struct edits_revision r = {.author = author, .note = opts->note, .author_kind = edits_author_kind_name(opts->author_kind)};
+	struct err *why = author ? edits_begin(e) : &err_nomem;
+	if (why)
+		return why;
+	why = edits_writer_begin(&w, e);
+	if (!why)
+		why = commit_all(&w, changes, cnt, opts, a);
+	bool is_written = !why && w.seq_cnt && !opts->is_dry_run;
+	if (is_written)
+		why = edits_writer_end(&w, &r);
+	if (!is_written || why)
+		edits_rollback(e);
+	else
+		why = edits_end(e);
+	if (!why)
+		*ret_rev = w.state.rev + is_written;
+	return why;
+}
+
+/* --- publishing --- */
+
+struct err *edits_publish_begin(struct edits *e, struct edits_state *ret)
+{
+	struct err *why = edits_begin(e);
+	if (!why)
+		why = edits_get_state(e, ret);
+	if (why) {
+		edits_rollback(e);
+		return why;
+	}
+	ret->rev++;
+	ret->image_gen++;
+	return NULL;
+}
+
+static struct err *publish_write(struct edits *e, const struct edits_state *s, const char *target_path)
+{
+	struct edits_writer w;
+	_cleanup_stmt_ sqlite3_stmt *st = NULL;
+	char gen[16];
+	snprintf(gen, sizeof(gen), "%u", s->image_gen);
+	struct edits_change c = {.kind = EDITS_ANALYSIS, .value = gen, .value_len = strlen(gen)};
+	struct edits_revision r = {.step = EDITS_STEP_ANALYSIS, .author = "scry", .author_kind = "script"};
+	struct err *why = edits_writer_begin(&w, e);
+	if (!why)
+		why = put_entry(&w, &c, false);
+	if (!why)
+		why = edits_writer_end(&w, &r);
+	if (!why)
+		why = edits_prepare(e, "UPDATE state SET image_gen=?1, built_from_rev=?2, path=?3", &st);
+	if (why)
+		return why;
+	sqlite3_bind_int64(st, 1, s->image_gen);
+	sqlite3_bind_int64(st, 2, (sqlite3_int64)s->built_from_rev);
+	sqlite3_bind_blob(st, 3, target_path, (int)strlen(target_path), SQLITE_STATIC);
+	return edits_run(e, st);
+}
+
+struct err *edits_publish_end(struct edits *e, const struct edits_state *s, const char *target_path, bool is_done)
+{
+	struct err *why = is_done ? publish_write(e, s, target_path) : NULL;
+	if (is_done && !why)
+		return edits_end(e);
+	edits_rollback(e);
+	return why;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef EDITS_EDITS_INT_H
+#define EDITS_EDITS_INT_H
+
+#include "edits/edits.h"
+
+#include <sqlite3.h>
+#include <stdatomic.h>
+
+/* Statements that edits and reads repeat, prepared on first use and kept by the connection. */
+enum edits_stmt {
+	EDITS_ST_STATE,
+	EDITS_ST_FACT,
+	EDITS_ST_NAME,
+	EDITS_ST_PUT_FACT,
+	EDITS_ST_PUT_ENTRY,
+	EDITS_ST_NEXT_SEQ,
+	EDITS_ST_PUT_REVISION,
+	EDITS_ST_PUT_STATE,
+	EDITS_ST_COUNT
+};
+
+struct edits {
+	sqlite3 *db;
+	char *path;
+	sqlite3_stmt *st[EDITS_ST_COUNT];
+};
+
+enum edits_step_kind { EDITS_STEP_EDIT, EDITS_STEP_UNDO, EDITS_STEP_REDO, EDITS_STEP_ANALYSIS };
+const char *edits_step_name(unsigned step);
+
+/* edits_db.c */
+_must_use_ struct err *edits_error(const struct edits *e);
+_must_use_ struct err *edits_exec(struct edits *e, const char *sql);
+/* The statement, reset and without bindings. */
+_must_use_ struct err *edits_stmt(struct edits *e, enum edits_stmt which, sqlite3_stmt **ret);
+_must_use_ struct err *edits_prepare(struct edits *e, const char *sql, sqlite3_stmt **ret);
+/* Runs a statement that gives no rows. */
+_must_use_ struct err *edits_run(struct edits *e, sqlite3_stmt *st);
+/* True when there is a row; false at the end. */
+_must_use_ struct err *edits_step_row(struct edits *e, sqlite3_stmt *st, bool *ret_row);
+_must_use_ struct err *edits_begin(struct edits *e);
+void edits_rollback(struct edits *e);
+/* Wherever it fails the transaction is rolled back. */
+_must_use_ struct err *edits_end(struct edits *e);
+/* Opens read-only by an SQLite name; null when it cannot be. */
+sqlite3 *edits_open_read(const char *name, int flags);
+const char *edits_schema(void);
+extern const char edits_state_sql[];
+
+/* One revision being written: the entries' numbers, then its row and the state's. */
+struct edits_writer {
+	struct edits *e;
+	struct edits_state state;   /* before; .rev + 1 is the new one */
+	uint64_t seq_first, seq_cnt;
+	bool has_directive;
+};
+_must_use_ struct err *edits_writer_begin(struct edits_writer *w, struct edits *e);
+/* The present value under a key: null `*ret` when there is none; `*ret_rev` is who touched it last, 0 nobody. */
+_must_use_ struct err *edits_get_fact(struct edits *e, const struct edits_change *key, struct arena *a, const char **ret,
+				      size_t *ret_len, uint64_t *ret_rev);
+/* Sets the fact and writes its entry; `c->before` is the entry's before. */
+_must_use_ struct err *edits_writer_add(struct edits_writer *w, const struct edits_change *c);
+struct edits_revision {
+	enum edits_step_kind step;
+	uint64_t target;
+	const char *author, *note, *author_kind;
+	uint64_t time_ns; /* 0: now */
+};
+const char *edits_author_kind_name(enum edits_author_kind k);
+/* Sets or clears (0) who took the revision back. */
+_must_use_ struct err *edits_set_undone_by(struct edits *e, uint64_t rev, uint64_t by);
+_must_use_ struct err *edits_writer_end(struct edits_writer *w, const struct edits_revision *r);
+const char *edits_login(struct arena *a);
+
+/* edits_view.c */
+struct edits_row { enum edits_kind kind; uint64_t va; const char *sub, *value; uint32_t value_len; uint64_t rev; };
+/* Reads all facts of the connection's moment. */
+_must_use_ struct err *edits_view_read(sqlite3 *db, const struct edits_state *s, struct edits_view **ret);
+bool edits_read_state(sqlite3 *db, struct edits_state *ret);
+
+static inline void edits_finalizep(sqlite3_stmt **st)
+{
+	sqlite3_finalize(*st);
+}
+#define _cleanup_stmt_ _cleanup_(edits_finalizep)
+
+#endif
