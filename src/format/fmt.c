@@ -134,7 +134,9 @@ static size_t read_plain(const struct fmt_bin *b, uint64_t va, uint8_t *out, siz
 		uint64_t from_file = skip < s->file_len ? s->file_len - skip : 0;
 		if (from_file > want)
 			from_file = want;
-		memcpy(out + done, b->bytes + s->file_off + skip, (size_t)from_file);
+		/* Past the file's part `skip` may be anything, and forming the address alone would overflow. */
+		if (from_file)
+			memcpy(out + done, b->bytes + s->file_off + skip, (size_t)from_file);
 		memset(out + done + from_file, 0, (size_t)(want - from_file));
 		done += (size_t)want;
 		if (va + done < va)

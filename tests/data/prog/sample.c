@@ -7,6 +7,8 @@
 int counter = 7;
 unsigned char magic[8] = {0xde, 0xad, 0xbe, 0xef, 0x13, 0x37, 0x42, 0x99};
 const char *const names[4] = {"golden alpha", "golden beta", "golden gamma", "golden delta"};
+/* A text that (a+)+ followed by anything else takes for ever on. */
+const char backtrack[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!";
 const wchar_t wide_text[] = L"golden wide text";
 static int hidden[64];
 
