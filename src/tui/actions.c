@@ -38,19 +38,27 @@ static bool is_key(const char *name, size_t len, uint32_t key, uint8_t mods, boo
 	return term_key_parse(name, len, &named, &named_mods) && named == key && named_mods == mods;
 }
 
+static bool has_key(const struct tui_action_info *info, uint32_t key, uint8_t mods, bool is_leader)
+{
+	for (const char *k = info->keys; *k;) {
+		size_t len = strcspn(k, " ");
+		if (is_key(k, len, key, mods, is_leader))
+			return true;
+		k += len + (k[len] == ' ');
+	}
+	return false;
+}
+
 enum tui_action tui_action_for(uint32_t key, uint8_t mods, uint8_t where, bool is_leader)
 {
+	enum tui_action best = TUI_NONE;
 	for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
-		if (!(infos[a].where & where))
+		if (!(infos[a].where & where) || !has_key(&infos[a], key, mods, is_leader))
 			continue;
-		for (const char *k = infos[a].keys; *k;) {
-			size_t len = strcspn(k, " ");
-			if (is_key(k, len, key, mods, is_leader))
-				return (enum tui_action)a;
-			k += len + (k[len] == ' ');
-		}
+		if (!best || __builtin_popcount(infos[a].where) < __builtin_popcount(infos[best].where))
+			best = (enum tui_action)a;
 	}
-	return TUI_NONE;
+	return best;
 }
 
 size_t tui_action_first_key(enum tui_action a, const char **ret)

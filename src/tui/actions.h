@@ -20,9 +20,10 @@ enum tui_where {
 	TUI_IN_LISTING = 1,
 	TUI_IN_HEX = 2,
 	TUI_IN_LIST = 4,
-	TUI_IN_CODE = TUI_IN_LISTING,
-	TUI_IN_MAIN = TUI_IN_LISTING | TUI_IN_HEX,
-	TUI_IN_ANY = TUI_IN_LISTING | TUI_IN_HEX | TUI_IN_LIST,
+	TUI_IN_GRAPH = 8,
+	TUI_IN_CODE = TUI_IN_LISTING | TUI_IN_GRAPH,
+	TUI_IN_MAIN = TUI_IN_LISTING | TUI_IN_HEX | TUI_IN_GRAPH,
+	TUI_IN_ANY = TUI_IN_LISTING | TUI_IN_HEX | TUI_IN_LIST | TUI_IN_GRAPH,
 };
 
 enum tui_group { TUI_GROUP_MOVE, TUI_GROUP_GO, TUI_GROUP_FIND, TUI_GROUP_VIEW, TUI_GROUP_SCRY, TUI_GROUP_COUNT };
@@ -39,7 +40,8 @@ struct tui_action_info {
 const struct tui_action_info *tui_action_info(enum tui_action a);
 const char *tui_group_name(enum tui_group g);
 
-/* The action bound to a key for a focus; TUI_NONE when there is none. `is_leader`: the key followed the leader. */
+/* The action bound to a key for a focus, the one for the fewest kinds of focus first; TUI_NONE when there is none.
+ * `is_leader`: the key followed the leader. */
 enum tui_action tui_action_for(uint32_t key, uint8_t mods, uint8_t where, bool is_leader);
 
 /* The first key of an action, as written ("Ctrl+P"), for footers; "" when it has none. */

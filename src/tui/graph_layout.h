@@ -44,6 +44,7 @@ struct graph_line {
 	uint32_t to;           /* box it leads to */
 	uint8_t kinds;         /* of the edges that share it */
 	bool is_back;
+	bool goes_up, goes_down; /* a vertical one: goes on beyond its end, into another line or to a box */
 };
 
 struct graph_point {

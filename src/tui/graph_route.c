@@ -70,6 +70,8 @@ static void channel_lines(struct graph_inner *in, uint32_t c)
 			const struct graph_leg *leg = &in->legs[k];
 			struct graph_line one = l;
 			one.kinds = leg->kinds;
+			one.goes_up = leg->side == GRAPH_UP || g->track < 0;
+			one.goes_down = leg->side == GRAPH_DOWN;
 			if (leg->side == GRAPH_UP && g->track >= 0)
 				add(in, leg->x, top, y, &one);
 			else if (leg->side == GRAPH_DOWN)
@@ -93,13 +95,15 @@ static void layer_lines(struct graph_inner *in, uint32_t layer)
 		uint32_t node = in->order[i];
 		const struct graph_node *n = &in->nodes[node];
 		if (graph_is_dummy(in, node)) {
-			struct graph_line l = {.to = n->net / 2, .is_back = n->net & 1, .kinds = in->nets[n->net].kinds};
+			struct graph_line l = {.to = n->net / 2, .is_back = n->net & 1, .kinds = in->nets[n->net].kinds,
+					       .goes_up = true, .goes_down = true};
 			add(in, n->x, in->layer_y[layer], bottom, &l);
 			continue;
 		}
 		for (uint32_t k = in->out_first[node]; k < in->out_first[node + 1]; k++) {
 			const struct graph_edge *e = &g->edges[in->out[k]];
-			struct graph_line l = {.to = e->to, .is_back = e->is_back, .kinds = e->kind};
+			struct graph_line l = {.to = e->to, .is_back = e->is_back, .kinds = e->kind, .goes_up = true,
+					       .goes_down = true};
 			add(in, e->out_x, g->boxes[node].y + g->boxes[node].h, bottom, &l);
 		}
 	}

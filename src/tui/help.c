@@ -41,7 +41,11 @@ static const char *where_text(uint8_t where)
 		return " (in lists)";
 	if (where == TUI_IN_LISTING)
 		return " (in the listing)";
-	return " (in listing and hex)";
+	if (where == TUI_IN_GRAPH)
+		return " (in the graph)";
+	if (where == TUI_IN_CODE)
+		return " (in listing and graph)";
+	return " (in listing, graph and hex)";
 }
 
 static void draw_entry(struct tui *t, struct cells_rect r, const struct help_line *line)

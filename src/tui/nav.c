@@ -12,6 +12,10 @@ static struct tui_place here(const struct tui *t)
 	if (t->main_view == TUI_V_HEX) {
 		p.va = t->hex.va;
 		p.top_va = t->hex.top;
+	} else if (t->main_view == TUI_V_GRAPH) {
+		p.va = t->graph.va;
+		p.top_va = tui_graph_spot(t);
+		p.sub = p.top_sub = 0;
 	}
 	return p;
 }
@@ -40,6 +44,10 @@ static void restore(struct tui *t, const struct tui_place *p)
 		t->hex.is_placed = true;
 		return;
 	}
+	if (p->view == TUI_V_GRAPH) {
+		tui_graph_restore(t, p->va, p->top_va);
+		return;
+	}
 	t->listing.va = p->va;
 	t->listing.sub = p->sub;
 	t->listing.top_va = p->top_va;
@@ -60,7 +68,7 @@ void tui_go(struct tui *t, uint64_t va)
 	t->future.cnt = 0;
 	t->focus_functions = false;
 	if (t->main_view != TUI_V_HEX)
-		t->main_view = TUI_V_LISTING;
+		t->main_view = t->graph.is_sticky && tui_graph_can(t, va) ? TUI_V_GRAPH : TUI_V_LISTING;
 	tui_view_ops(t->main_view)->go(t, va);
 }
 

@@ -133,7 +133,7 @@ const struct tui_row *tui_list_row(struct tui *t, struct tui_list *l);
 /* --- views ---------------------------------------------------------------------------------------------------------- */
 
 enum tui_view {
-	TUI_V_LISTING, TUI_V_HEX, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
+	TUI_V_LISTING, TUI_V_HEX, TUI_V_GRAPH, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
 	TUI_V_PROBLEMS, TUI_V_COUNT
 };
 
@@ -149,7 +149,7 @@ struct tui_view_ops {
 	bool (*va)(struct tui *t, uint64_t *ret);      /* address under the cursor */
 };
 
-extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
+extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_graph_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
 	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops;
 const struct tui_view_ops *tui_view_ops(enum tui_view v);
 
@@ -188,6 +188,36 @@ struct tui_hex {
 	uint64_t row_cnt;
 	struct arena arena;
 };
+
+/* The graph of a function: view_graph.c; what it shows is in graph_func.h. */
+struct tui_graph {
+	uint64_t va;              /* cursor line */
+	uint32_t off;             /* byte of its text */
+	uint64_t came_from;       /* block that was left along an edge, UINT64_MAX: none */
+	bool is_placed;
+	bool is_sticky;           /* places are shown as a graph until it is left */
+	bool hide_map;
+	bool want_centre;         /* the next frame puts the block in the middle */
+	bool want_sight;          /* the next frame shows the cursor line */
+	uint8_t zoom;             /* enum tui_zoom */
+	int32_t x, y;             /* cell of the picture in the upper left corner */
+	struct cells_rect body, map; /* where they were drawn; map.w 0: not */
+	struct tui_graph_func *f;
+	const struct ses_snap *f_snap; /* identity only, not held */
+	struct tui_job *job;      /* laying out a large one */
+	uint64_t job_va;
+	int drag_x, drag_y;       /* the mouse at the last event of a drag */
+	bool is_dragging_map;
+};
+void tui_graph_fini(struct tui *t);
+/* Space: to the graph of the function under the cursor, and back to the listing. */
+void tui_graph_toggle(struct tui *t);
+/* Whether an address can be shown as a graph: it is in a function. */
+bool tui_graph_can(struct tui *t, uint64_t va);
+bool tui_graph_operand(struct tui *t, uint64_t *ret);
+/* Where the picture is, as one number for struct tui_place, and back. */
+uint64_t tui_graph_spot(const struct tui *t);
+void tui_graph_restore(struct tui *t, uint64_t va, uint64_t spot);
 
 /* --- prompt ---------------------------------------------------------------------------------------------------------- */
 
@@ -277,6 +307,7 @@ struct tui {
 	struct cells_rect main_rect, functions_rect;
 	struct tui_listing listing;
 	struct tui_hex hex;
+	struct tui_graph graph;
 	struct tui_list lists[TUI_V_COUNT];
 
 	struct tui_prompt prompt;
@@ -326,6 +357,16 @@ enum tui_view tui_focus(const struct tui *t);
 bool tui_focus_va(struct tui *t, uint64_t *ret);
 /* The target of the operand under the listing's cursor; false when the cursor is on none. */
 bool tui_listing_operand(struct tui *t, uint64_t *ret);
+/* The function after (by > 0) or before an address. */
+void tui_go_function(struct tui *t, uint64_t va, int by);
+/* A line of the listing in other views. Spans of an item's text with operands in a column of their own; `word` is marked
+ * where it occurs. */
+void tui_line_spans(struct cells_pen *p, const struct ses_head *h, struct ses_text word, enum term_role bg);
+/* Column at which a byte of the text is drawn, and the byte drawn at a column. */
+int tui_line_column(const struct cells *g, const struct ses_head *h, uint32_t off);
+uint32_t tui_line_offset(const struct cells *g, const struct ses_head *h, int col);
+/* The token at a byte, null when there is none or only punctuation. */
+const struct ses_span *tui_line_token(const struct ses_head *h, uint32_t off);
 /* A scroll bar in column x of the rectangle: `pos` of `total` with `page` shown; total 0: not known. */
 void tui_draw_bar(struct tui *t, struct cells_rect r, uint64_t pos, uint64_t page, uint64_t total);
 static inline struct cells_style tui_style(enum term_role fg, enum term_role bg)

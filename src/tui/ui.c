@@ -17,7 +17,8 @@
 #define WHEEL_LINES 3
 
 static const struct tui_view_ops *const views[TUI_V_COUNT] = {
-	[TUI_V_LISTING] = &tui_listing_ops, [TUI_V_HEX] = &tui_hex_ops,	      [TUI_V_FUNCTIONS] = &tui_functions_ops,
+	[TUI_V_LISTING] = &tui_listing_ops, [TUI_V_HEX] = &tui_hex_ops,
+	[TUI_V_GRAPH] = &tui_graph_ops,	    [TUI_V_FUNCTIONS] = &tui_functions_ops,
 	[TUI_V_STRINGS] = &tui_strings_ops, [TUI_V_IMPORTS] = &tui_imports_ops, [TUI_V_EXPORTS] = &tui_exports_ops,
 	[TUI_V_SYMBOLS] = &tui_symbols_ops, [TUI_V_MAP] = &tui_map_ops,	      [TUI_V_PROBLEMS] = &tui_problems_ops,
 };
@@ -148,6 +149,7 @@ void tui_fini(struct tui *t)
 	tui_list_fini(&t->hits);
 	VEC_FREE(&t->past);
 	VEC_FREE(&t->future);
+	tui_graph_fini(t);
 	arena_fini(&t->listing.arena);
 	arena_fini(&t->hex.arena);
 	arena_fini(&t->info_arena);
@@ -184,6 +186,7 @@ void tui_news(struct tui *t)
 	t->listing.lines_snap = NULL;
 	t->listing.line_cnt = 0;
 	t->hex.segs_snap = NULL;
+	t->graph.f_snap = NULL;
 	for (int v = 0; v < TUI_V_COUNT; v++) {
 		if (views[v]->list)
 			tui_list_snap_changed(t, &t->lists[v]);
@@ -488,7 +491,11 @@ static bool act_view(struct tui *t, enum tui_action a)
 	case TUI_FOCUS_PREV:
 		focus_next(t);
 		return true;
+	case TUI_VIEW_GRAPH:
+		tui_graph_toggle(t);
+		return true;
 	case TUI_VIEW_LISTING:
+		t->graph.is_sticky = false;
 		tui_show_view(t, TUI_V_LISTING);
 		return true;
 	case TUI_VIEW_HEX:
@@ -673,7 +680,7 @@ static void on_press(struct tui *t, const struct term_ev *ev, bool is_double)
 	if (views[v]->list) {
 		can_open = tui_list_click(t, &t->lists[v], ev->x, ev->y);
 	} else {
-		t->is_dragging_bar = ev->x >= t->main_rect.x + t->main_rect.w - 1;
+		t->is_dragging_bar = v == TUI_V_GRAPH || ev->x >= t->main_rect.x + t->main_rect.w - 1;
 		can_open = views[v]->click(t, ev->x, ev->y, false);
 	}
 	if (is_double && can_open)
@@ -699,7 +706,7 @@ static void on_mouse(struct tui *t, const struct term_ev *ev)
 	else if (is_press)
 		on_press(t, ev, is_double);
 	else if (ev->mouse == TERM_MOUSE_DRAG && t->is_dragging_bar && !views[t->main_view]->list)
-		views[t->main_view]->click(t, t->main_rect.x + t->main_rect.w - 1, ev->y, true);
+		views[t->main_view]->click(t, t->main_view == TUI_V_GRAPH ? ev->x : t->main_rect.x + t->main_rect.w - 1, ev->y, true);
 	if (ev->mouse == TERM_MOUSE_RELEASE)
 		t->is_dragging_bar = false;
 }

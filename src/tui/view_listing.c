@@ -257,17 +257,17 @@ static void draw_spans(struct cells_pen *p, const struct ses_head *h, const stru
 }
 
 /* Column (from the start of the text) at which byte `off` of the line is drawn. */
-static int column_of(const struct tui *t, const struct ses_head *h, uint32_t off)
+static int column_of(const struct cells *g, const struct ses_head *h, uint32_t off)
 {
 	uint32_t cut = mnemonic_end(h);
 	off = MIN(off, h->text.len);
 	if (!is_item_line(h) || !cut || off <= cut)
-		return cells_text_width(&t->grid, h->text.s, off);
+		return cells_text_width(g, h->text.s, off);
 	uint32_t operands = cut;
 	while (operands < h->text.len && h->text.s[operands] == ' ')
 		operands++;
-	int first = MAX(MNEMONIC_COLS, cells_text_width(&t->grid, h->text.s, cut) + 1);
-	return first + (off > operands ? cells_text_width(&t->grid, h->text.s + operands, off - operands) : 0);
+	int first = MAX(MNEMONIC_COLS, cells_text_width(g, h->text.s, cut) + 1);
+	return first + (off > operands ? cells_text_width(g, h->text.s + operands, off - operands) : 0);
 }
 
 static void draw_rule(struct cells_pen *p, const char *s, size_t len, enum term_role fg, enum term_role bg)
@@ -418,7 +418,7 @@ static void listing_draw(struct tui *t, struct cells_rect r, bool is_focused)
 		l->off = h->text.len ? MIN(l->off, h->text.len - 1) : 0;
 		look.word = cursor_word(l, h);
 		int room = body.w - text_start(t, &body, h);
-		int col = column_of(t, h, l->off);
+		int col = column_of(&t->grid, h, l->off);
 		if (col < l->hscroll || (room > 8 && col >= l->hscroll + room))
 			l->hscroll = col >= room ? col - room / 2 : 0;
 		l->text_x = text_start(t, &body, h);
@@ -527,7 +527,7 @@ static void sideways(struct tui *t, int by)
 }
 
 /* The function after or before the cursor's address: from the list in order of address. */
-static void function(struct tui *t, int by)
+void tui_go_function(struct tui *t, uint64_t va, int by)
 {
 	struct ses_func *funcs;
 	struct ses_call call = tui_call(t, 0);
@@ -542,7 +542,7 @@ static void function(struct tui *t, int by)
 			err_free(e);
 			return;
 		}
-		if (one.cnt && (by > 0 ? funcs[0].addr <= t->listing.va : funcs[0].addr < t->listing.va))
+		if (one.cnt && (by > 0 ? funcs[0].addr <= va : funcs[0].addr < va))
 			lo = one.offset + 1;
 		else
 			hi = MIN(one.offset, one.total);
@@ -612,10 +612,10 @@ static bool listing_act(struct tui *t, enum tui_action a)
 		word(t, -1);
 		return true;
 	case TUI_FUNC_NEXT:
-		function(t, 1);
+		tui_go_function(t, l->va, 1);
 		return true;
 	case TUI_FUNC_PREV:
-		function(t, -1);
+		tui_go_function(t, l->va, -1);
 		return true;
 	case TUI_CENTRE:
 		l->want_centre = true;
@@ -632,10 +632,10 @@ static bool listing_act(struct tui *t, enum tui_action a)
 }
 
 /* The byte of the line's text drawn at column `col` of the text. */
-static uint32_t offset_at(const struct tui *t, const struct ses_head *h, int col)
+static uint32_t offset_at(const struct cells *g, const struct ses_head *h, int col)
 {
 	uint32_t off = 0;
-	while (off + 1 < h->text.len && column_of(t, h, off + 1) <= col)
+	while (off + 1 < h->text.len && column_of(g, h, off + 1) <= col)
 		off++;
 	while (off && ((uint8_t)h->text.s[off] & 0xc0) == 0x80)
 		off--;
@@ -661,7 +661,7 @@ static bool listing_click(struct tui *t, int x, int y, bool is_drag)
 		return false;
 	const struct ses_head *h = &l->lines[line];
 	set_cursor(l, h);
-	l->off = offset_at(t, h, x - l->body.x - text_start(t, &l->body, h) + l->hscroll);
+	l->off = offset_at(&t->grid, h, x - l->body.x - text_start(t, &l->body, h) + l->hscroll);
 	return true;
 }
 
@@ -678,6 +678,29 @@ static void listing_go(struct tui *t, uint64_t va)
 	l->is_placed = true;
 	/* A target on the screen is walked to; the page stays still under the eye. */
 	l->want_context = l->lines_snap != t->snap || cursor_line(l) < 0;
+}
+
+/* --- for whoever else shows lines --- */
+
+void tui_line_spans(struct cells_pen *p, const struct ses_head *h, struct ses_text word, enum term_role bg)
+{
+	struct look look = {.word = word, .bg = bg};
+	draw_spans(p, h, &look);
+}
+
+int tui_line_column(const struct cells *g, const struct ses_head *h, uint32_t off)
+{
+	return column_of(g, h, off);
+}
+
+uint32_t tui_line_offset(const struct cells *g, const struct ses_head *h, int col)
+{
+	return h->text.len ? offset_at(g, h, col) : 0;
+}
+
+const struct ses_span *tui_line_token(const struct ses_head *h, uint32_t off)
+{
+	return token_at(h, off);
 }
 
 bool tui_listing_operand(struct tui *t, uint64_t *ret)

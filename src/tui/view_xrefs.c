@@ -100,12 +100,13 @@ static bool subject(struct tui *t, uint64_t *ret)
 		*ret = row->va;
 		return true;
 	}
-	if (v == TUI_V_LISTING && tui_listing_operand(t, ret))
+	if ((v == TUI_V_LISTING && tui_listing_operand(t, ret)) || (v == TUI_V_GRAPH && tui_graph_operand(t, ret)))
 		return true;
 	if (!tui_view_ops(v)->va(t, &va))
 		return false;
 	*ret = va;
-	if (v == TUI_V_LISTING && !ses_name_at(t->snap, va, &t->frame_arena).len && ses_func_at(t->snap, va, &t->frame_arena, &f))
+	bool is_code = v == TUI_V_LISTING || v == TUI_V_GRAPH;
+	if (is_code && !ses_name_at(t->snap, va, &t->frame_arena).len && ses_func_at(t->snap, va, &t->frame_arena, &f))
 		*ret = f.addr;
 	return true;
 }

@@ -416,9 +416,43 @@ bool ses_func_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_f
 	uint64_t i;
 	if (!item_of(va, &i) || i >= text_len() / 4)
 		return false;
-	*ret = (struct ses_func){.addr = FAKE_TEXT + i / 8 * FAKE_FUNC_LEN, .name = copy(a, func_name(a, i / 8)),
+	uint64_t func = i / 8 >= 2 && i < 16 + fake_config.big_blocks ? 2 : i / 8;
+	*ret = (struct ses_func){.addr = FAKE_TEXT + func * FAKE_FUNC_LEN, .name = copy(a, func_name(a, func)),
 				 .demangled = text(""), .source = "symbol"};
 	return true;
+}
+
+/* Each function is four blocks of two instructions: a condition, its other arm, a loop back to that, a return. */
+struct err *ses_blocks(struct ses_snap *sn, const struct ses_call *call, uint64_t func_va, struct arena *a,
+		       struct ses_block **ret, uint32_t *ret_cnt)
+{
+	static const struct { uint32_t cnt; struct ses_edge e[2]; } succ[] = {
+		{2, {{2, 0, "taken"}, {1, 0, "fall"}}}, {1, {{2, 0, "fall"}}}, {2, {{1, 0, "taken"}, {3, 0, "fall"}}}, {0}};
+	uint64_t i;
+	struct err *e = check_deadline(call);
+	if (e || !item_of(func_va, &i) || i >= text_len() / 4)
+		return e ? e : err_new(ERR_NOT_FOUND, "0x%llx: is in no function", (unsigned long long)func_va);
+	bool is_big = i / 8 >= 2 && i < 16 + fake_config.big_blocks;
+	uint64_t start = FAKE_TEXT + (is_big ? 2 : i / 8) * FAKE_FUNC_LEN;
+	uint32_t cnt = is_big ? fake_config.big_blocks : 4;
+	uint32_t len = cnt == 4 ? 8 : 4;
+	struct ses_block *b = ARENA_ARRAY(a, struct ses_block, cnt);
+	for (uint32_t k = 0; k < cnt; k++) {
+		b[k] = (struct ses_block){.id = k, .addr = start + k * len, .end = start + (k + 1) * len,
+					  .succ = ARENA_ARRAY(a, struct ses_edge, 2)};
+		if (cnt == 4) {
+			b[k].succ_cnt = succ[k].cnt;
+			memcpy(b[k].succ, succ[k].e, sizeof(succ[k].e));
+		} else if (k + 1 < cnt) {
+			b[k].succ[b[k].succ_cnt++] = (struct ses_edge){.id = MIN(k + 7, cnt - 1), .kind = "taken"};
+			b[k].succ[b[k].succ_cnt++] = (struct ses_edge){.id = k % 11 == 10 ? k - 9 : k + 1, .kind = "fall"};
+		}
+		for (uint32_t s = 0; s < b[k].succ_cnt; s++)
+			b[k].succ[s].addr = start + b[k].succ[s].id * len;
+	}
+	*ret = b;
+	*ret_cnt = cnt;
+	return NULL;
 }
 
 struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,

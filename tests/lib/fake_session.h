@@ -13,6 +13,7 @@ struct fake_config {
 	bool is_preview;
 	bool is_slow;        /* operations with a deadline time out */
 	unsigned call_cnt;   /* operations asked for so far */
+	uint32_t big_blocks; /* the third function, "main", has so many blocks of one instruction instead of its own */
 };
 extern struct fake_config fake_config;
 

@@ -116,6 +116,7 @@ static void test_pages_at_three_sizes(void **state)
 	static const struct { const char *keys, *name; } pages[] = {
 		{"", "start"}, {"B Tab", "functions"}, {"\\ Tab Tab", "hex"}, {"\"", "strings"}, {", i", "imports"}, {"M", "map"},
 		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"?", "help"}, {"/", "search"}, {",", "leader"}, {"P", "problems"},
+		{"Space", "graph"}, {"Space z z J", "graph-names"},
 	};
 	char name[64];
 	for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
@@ -131,7 +132,7 @@ static void test_pages_at_three_sizes(void **state)
 
 static void test_ascii_only(void **state)
 {
-	static const char *const pages[] = {"", "\"", "Ctrl+P", "?", "x", "\\"};
+	static const char *const pages[] = {"", "\"", "Ctrl+P", "?", "x", "\\", "Esc L Space", "z"};
 	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
 		open_tui(300, 100, 24);
 		tui.grid.is_ascii = true;
@@ -428,6 +429,164 @@ static void test_mouse(void **state)
 	close_tui();
 }
 
+static void test_graph(void **state)
+{
+	uint64_t main_va = FAKE_TEXT + 2 * FAKE_FUNC_LEN;
+	open_tui(300, 120, 40);
+	keys("Space");
+	assert_int_equal(tui.main_view, TUI_V_GRAPH);
+	assert_true(page_has("main"));
+	assert_int_equal(tui.graph.va, main_va);
+	keys("j");
+	assert_int_equal(tui.graph.va, main_va + 4);
+	keys("J"); /* what follows when nothing jumps, then on, then back where we came from */
+	assert_int_equal(tui.graph.va, main_va + 8);
+	keys("J");
+	assert_int_equal(tui.graph.va, main_va + 16);
+	keys("K");
+	assert_int_equal(tui.graph.va, main_va + 8);
+	keys("w");
+	assert_int_equal(tui.graph.va, main_va + 16);
+	keys("b b");
+	assert_int_equal(tui.graph.va, main_va);
+	keys("G");
+	assert_int_equal(tui.graph.va, main_va + 24);
+	keys("0");
+	assert_int_equal(tui.graph.va, main_va);
+	/* Sticky: Enter on a call and the functions pane lead to graphs; Esc comes back to the place. */
+	keys("w w j");
+	assert_int_equal(tui.graph.va, main_va + 20);
+	int32_t x = tui.graph.x;
+	int32_t y = tui.graph.y;
+	keys("Enter");
+	assert_int_equal(tui.main_view, TUI_V_GRAPH);
+	assert_int_equal(tui.graph.va, FAKE_TEXT + 9 * FAKE_FUNC_LEN);
+	keys("Esc");
+	assert_int_equal(tui.graph.va, main_va + 20);
+	assert_true(tui.graph.x == x && tui.graph.y == y);
+	keys("x");
+	assert_int_equal(tui.overlay_cnt, 1);
+	assert_true(strstr(tui.xrefs_title, "References to") != NULL);
+	keys("Esc g '0x7f0000 Enter"); /* no function there: the listing, until there is one again */
+	assert_int_equal(tui.main_view, TUI_V_LISTING);
+	keys("g 'main Enter");
+	assert_int_equal(tui.main_view, TUI_V_GRAPH);
+	keys("j Space");
+	assert_int_equal(tui.main_view, TUI_V_LISTING);
+	assert_int_equal(tui.listing.va, main_va + 4);
+	keys("g '0x401000 Enter");
+	assert_int_equal(tui.main_view, TUI_V_LISTING);
+	keys("g '0x7f0000 Enter Space");
+	assert_true(page_has("here is none"));
+	close_tui();
+}
+
+/* Whatever is zoomed, published or resized: the block under the cursor stays where it is on the screen. */
+static void test_graph_stays(void **state)
+{
+	open_tui(300, 160, 40);
+	fake_config.big_blocks = 300;
+	keys("Space w w w w w w w w w w w w w w w w w w w w j");
+	uint64_t va = tui.graph.va;
+	int at_x = tui.cur_x;
+	int at_y = tui.cur_y;
+	assert_true(at_x > 0 && at_y > 0 && tui.graph.map.w > 0);
+	fake_publish(ses);
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_true(tui.graph.va == va && tui.cur_x == at_x && tui.cur_y == at_y);
+	keys("z z z");
+	assert_int_equal(tui.graph.va, va);
+	assert_true(tui.cur_y > 0 && tui.cur_y < 38);
+	assert_true(abs(tui.cur_y - at_y) <= 6);
+	close_tui();
+}
+
+/* Any keys in any order: the cursor's line is in sight unless the picture was moved, and nothing outside of the pane is
+ * written. */
+static void test_graph_walk(void **state)
+{
+	static const char *const moves[] = {"j", "k", "h", "l", "J", "K", "w", "b", "0", "G", "z", "m", "f", "$", "Home", "Tab Tab"};
+	static const char *const pans[] = {"Ctrl+D", "Ctrl+U", "PgDn", "PgUp", "Shift+Left", "Ctrl+Right"};
+	uint32_t rng = 1;
+	open_tui(300, 110, 30);
+	fake_config.big_blocks = 120;
+	keys("Space");
+	for (int i = 0; i < 1500; i++) {
+		rng = rng * 1664525u + 1013904223u;
+		if (rng >> 29 == 0)
+			assert_true(tui_resize(&tui, 40 + (int)(rng >> 8 & 127), 10 + (int)(rng & 31)));
+		if (rng >> 29 == 1)
+			keys(pans[(rng >> 16) % ARRAY_LEN(pans)]);
+		const char *move = moves[(rng >> 16) % ARRAY_LEN(moves)];
+		keys(move);
+		assert_int_equal(tui.main_view, TUI_V_GRAPH);
+		assert_true(page_has("fake"));
+		if (strchr("JKwb0Gf", *move) && !move[1])
+			assert_true(tui.cur_y >= 1 && tui.cur_y < tui.grid.h - 2 && tui.cur_x >= tui.graph.body.x && tui.cur_x < tui.grid.w);
+	}
+	close_tui();
+}
+
+static void test_graph_mouse(void **state)
+{
+	open_tui(300, 160, 40);
+	fake_config.big_blocks = 300;
+	keys("Ctrl+B Space");
+	int32_t x = tui.graph.x;
+	int32_t y = tui.graph.y;
+	uint64_t va = tui.graph.va;
+	mouse(TERM_MOUSE_PRESS, 2, 20);
+	mouse(TERM_MOUSE_DRAG, 12, 14);
+	mouse(TERM_MOUSE_RELEASE, 12, 14);
+	assert_true(tui.graph.x == x - 10 && tui.graph.y == y + 6 && tui.graph.va == va);
+	mouse(TERM_MOUSE_WHEEL_UP, 12, 14);
+	assert_int_equal(tui.graph.y, y + 3);
+	keys("f j");
+	int row = tui.cur_y;
+	int col = tui.cur_x;
+	keys("J");
+	assert_int_not_equal(tui.graph.va, va);
+	keys("0");
+	mouse(TERM_MOUSE_PRESS, col, row);
+	assert_true(tui.cur_y == row && tui.cur_x == col);
+	/* The map: its end shows the last blocks, dragging goes on. */
+	struct cells_rect m = tui.graph.map;
+	assert_true(m.w > 0);
+	mouse(TERM_MOUSE_PRESS, m.x + m.w - 1, m.y + m.h - 1);
+	int32_t low = tui.graph.y;
+	assert_true(low > 20); /* far down */
+	assert_true(tui.graph.map.w > 0);
+	mouse(TERM_MOUSE_DRAG, m.x, m.y);
+	mouse(TERM_MOUSE_RELEASE, m.x, m.y);
+	assert_true(tui.graph.y < low);
+	keys("m");
+	assert_int_equal(tui.graph.map.w, 0);
+	close_tui();
+}
+
+/* A picture that cannot be made within a frame is made behind it; one that is not wanted any more does no harm. */
+static void test_graph_behind(void **state)
+{
+	uint64_t value;
+	open_tui(300, 120, 30);
+	tui.job_fd = eventfd(0, 0);
+	fake_config.is_slow = true;
+	keys("Space");
+	assert_true(page_has("being laid out"));
+	keys("j J z z z");
+	while (tui.graph.job) {
+		assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
+		tui_news(&tui);
+		tui_draw(&tui);
+	}
+	assert_non_null(tui.graph.f);
+	assert_false(page_has("being laid out"));
+	keys("z");
+	close_tui();
+	close(tui.job_fd);
+}
+
 /* Each action of the table is reached from the palette, by every one of its keys, and leaves a screen behind. */
 static void test_every_action(void **state)
 {
@@ -451,9 +610,11 @@ static void test_every_action(void **state)
 			uint32_t key;
 			uint8_t mods;
 			assert_true(term_key_parse(k + is_leader, len - is_leader, &key, &mods));
-			for (unsigned where = 1; where <= TUI_IN_LIST; where <<= 1) {
-				if (info->where & where)
-					assert_int_equal(tui_action_for(key, mods, (uint8_t)where, is_leader), a);
+			for (unsigned where = 1; where & TUI_IN_ANY; where <<= 1) {
+				enum tui_action got = tui_action_for(key, mods, (uint8_t)where, is_leader);
+				/* Where it is not this one, it is one made for that place. */
+				if (info->where & where && got != (enum tui_action)a)
+					assert_true(__builtin_popcount(tui_action_info(got)->where) < __builtin_popcount(info->where));
 			}
 			k += len + (k[len] == ' ');
 		}
@@ -463,7 +624,7 @@ static void test_every_action(void **state)
 static void test_tiny_and_huge(void **state)
 {
 	static const int sizes[][2] = {{1, 1}, {2, 2}, {5, 3}, {10, 4}, {39, 9}, {40, 10}, {83, 24}, {84, 24}, {400, 120}, {1, 100}, {300, 1}};
-	static const char *const pages[] = {"", "Tab", "\\", "\"", "Ctrl+P", "?", "x", "g", "M", "Ctrl+F 'a Enter"};
+	static const char *const pages[] = {"", "Tab", "\\", "\"", "Ctrl+P", "?", "x", "g", "M", "Space", "Space z", "Ctrl+F 'a Enter"};
 	for (size_t p = 0; p < ARRAY_LEN(pages); p++) {
 		open_tui(300, 120, 30);
 		keys(pages[p]);
@@ -495,6 +656,11 @@ int main(void)
 		cmocka_unit_test(test_escape_and_a_key_at_once),
 		cmocka_unit_test(test_prompt_editing),
 		cmocka_unit_test(test_mouse),
+		cmocka_unit_test(test_graph),
+		cmocka_unit_test(test_graph_stays),
+		cmocka_unit_test(test_graph_walk),
+		cmocka_unit_test(test_graph_mouse),
+		cmocka_unit_test(test_graph_behind),
 		cmocka_unit_test(test_every_action),
 		cmocka_unit_test(test_tiny_and_huge),
 	};
