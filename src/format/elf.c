@@ -149,6 +149,21 @@ bool elf_take(struct elf *e, uint64_t bytes)
 	return true;
 }
 
+uint64_t elf_take_mapped(struct elf *e, uint64_t va, uint64_t len)
+{
+	if (len <= e->mapped_left) {
+		e->mapped_left -= len;
+		return len;
+	}
+	if (!e->is_map_cut)
+		finding_add_va(&e->b->findings, FINDING_ERROR, va, "segments",
+			       "the same bytes of the file are mapped again and again; from here on they are left out");
+	e->is_map_cut = true;
+	uint64_t left = e->mapped_left;
+	e->mapped_left = 0;
+	return left;
+}
+
 struct cur elf_cur(const struct elf *e, uint64_t off, uint64_t len)
 {
 	struct cur whole = cur_make(e->bytes, (size_t)e->len, e->is_be);
@@ -314,6 +329,7 @@ struct err *elf_open(struct fmt_bin *b)
 		.bytes = b->bytes,
 		.len = b->bytes_len,
 		.mem_left = (16u << 20) + 4 * b->bytes_len,
+		.mapped_left = (1u << 20) + b->bytes_len,
 		.name_left = (1u << 20) + 2 * b->bytes_len,
 		.symtab.sec_idx = ELF_NO_INDEX,
 		.dynsym.sec_idx = ELF_NO_INDEX,

@@ -79,8 +79,8 @@ struct elf {
 	uint32_t ph_stride, sh_stride;
 	uint32_t flags;
 
-	uint64_t mem_left, name_left;
-	bool is_name_cut;
+	uint64_t mem_left, name_left, mapped_left;
+	bool is_name_cut, is_map_cut;
 
 	struct elf_dyn dyn;
 	struct elf_symtab dynsym, symtab;
@@ -100,6 +100,9 @@ struct elf {
 _must_use_ struct err *elf_open(struct fmt_bin *b);
 /* Takes `bytes` from the memory budget; false, and nothing taken, when they are not there. */
 _must_use_ bool elf_take(struct elf *e, uint64_t bytes);
+/* How many of `len` file bytes to be shown at `va` may be: a file that maps its bytes over and over would make the analysis
+ * cost any multiple of its size. */
+uint64_t elf_take_mapped(struct elf *e, uint64_t va, uint64_t len);
 /* The string at `off` of a table, borrowed; absent when outside it or over the name budget. */
 struct fmt_str elf_str(struct elf *e, const struct elf_strtab *t, uint64_t off);
 /* A cursor over [off, off + len) of the file; failed when it does not lie in it. */

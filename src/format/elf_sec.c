@@ -271,7 +271,7 @@ struct err *elf_lay_out_object(struct elf *e)
 			.va = s->va,
 			.mem_len = s->mem_len,
 			.file_off = s->file_off,
-			.file_len = s->file_len,
+			.file_len = elf_take_mapped(e, s->va, s->file_len),
 			.perm = s->perm,
 			.name = s->name,
 		};

@@ -437,6 +437,10 @@ static struct err *emit(struct elf *e, struct painter *p)
 		if (err)
 			return err;
 	}
+	for (size_t i = 0; i < e->b->segments.cnt; i++) {
+		struct fmt_segment *s = &e->b->segments.data[i];
+		s->file_len = elf_take_mapped(e, s->va, s->file_len);
+	}
 	return NULL;
 }
 

@@ -520,6 +520,27 @@ static void test_notes_and_interp(void **state)
 	elfw_fini(&w);
 }
 
+/* Sixty thousand segments that all show the whole file would be gigabytes to look at. */
+static void test_one_page_many_times(void **state)
+{
+	enum { TIMES = 1000 };
+	struct elfw w;
+	begin_program(&w);
+	for (uint64_t i = 0; i < TIMES; i++)
+		load(&w, 0, 0x400000 + i * 0x4000, 3 * PAGE, 3 * PAGE);
+	struct opened o = finish_program(&w);
+	uint64_t file_len = 0;
+	for (size_t i = 0; i < o.b->segments.cnt; i++)
+		file_len += o.b->segments.data[i].file_len;
+	assert_int_equal(o.b->segments.cnt, TIMES);
+	assert_true(file_len <= (1 << 20) + w.file.len);
+	assert_true(file_len > 1 << 20);
+	assert_true(has_finding(o.b, "again and again"));
+	assert_int_equal(byte_at(o.b, 0x401000), 'B');
+	close_opened(&o);
+	elfw_fini(&w);
+}
+
 int test_format_segments(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -533,6 +554,7 @@ int test_format_segments(void)
 		cmocka_unit_test(test_lying_sizes),
 		cmocka_unit_test(test_incongruent_offset),
 		cmocka_unit_test(test_many_loads),
+		cmocka_unit_test(test_one_page_many_times),
 		cmocka_unit_test(test_program_header_counts),
 		cmocka_unit_test(test_broken_sections_do_not_matter),
 		cmocka_unit_test(test_extended_section_numbers),
