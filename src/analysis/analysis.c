@@ -67,6 +67,7 @@ static void reset_flow(struct code *c)
 {
 	size_t bytes = bits_words(c->len) * sizeof(uint64_t);
 	memset(c->starts, 0, bytes);
+	c->free_from = c->free_to = 0;
 	memset(c->covered, 0, bytes);
 	memset(c->leaders, 0, bytes);
 	c->fns.cnt = 0;

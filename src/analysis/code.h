@@ -110,6 +110,7 @@ struct code {
 	uint64_t *taken;     /* an operand or a relocation makes this address */
 	uint64_t *relocated; /* ... the latter */
 	uint64_t *starts;    /* functions */
+	uint32_t free_from, free_to; /* no function starts in [free_from, free_to) */
 	uint64_t *covered;   /* bytes reached from a start */
 	uint64_t *leaders;   /* blocks */
 	uint64_t *data_refs; /* over all locs: an operand makes this address */

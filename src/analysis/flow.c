@@ -54,7 +54,22 @@ uint32_t code_fn_add(struct code *c, uint32_t loc, enum image_source source)
 		return CODE_NONE;
 	}
 	code_mark(c, c->starts, loc);
+	if (loc >= c->free_from && loc < c->free_to)
+		c->free_from = loc + 1;
 	return i;
+}
+
+/* The first start behind `loc`, or `to`. Where functions are found one behind the other, what lies before the next
+ * known one is looked through once. */
+static uint32_t next_start(struct code *c, uint32_t loc, uint32_t to)
+{
+	uint32_t from = loc + 1;
+	bool is_known = from >= c->free_from && from < c->free_to;
+	uint32_t next = code_next(c, c->starts, is_known ? c->free_to : from, to);
+	if (!is_known)
+		c->free_from = from;
+	c->free_to = MAX(next, is_known ? c->free_to : from);
+	return MIN(next, to);
 }
 
 bool code_is_after_end(const struct code *c, uint32_t loc)
@@ -429,7 +444,7 @@ static void visit(struct code *c, struct flow *w, uint32_t fn)
 	w->fn = fn;
 	uint32_t loc = c->fns.data[fn].loc;
 	const struct code_region *region = code_region_of(c, loc);
-	w->home_to = region ? code_next(c, c->starts, loc + 1, region->to) : loc;
+	w->home_to = region ? next_start(c, loc, region->to) : loc;
 	later(w, loc);
 	drain(w);
 	while (c->fns.data[fn].resume != CODE_NONE && !c->has_failed) {
@@ -474,7 +489,7 @@ void code_flow_part(struct code *c, uint32_t fn, uint32_t loc)
 {
 	struct flow w = {.c = c, .fn = fn};
 	const struct code_region *region = code_region_of(c, c->fns.data[fn].loc);
-	w.home_to = region ? code_next(c, c->starts, c->fns.data[fn].loc + 1, region->to) : loc;
+	w.home_to = region ? next_start(c, c->fns.data[fn].loc, region->to) : loc;
 	later(&w, loc);
 	drain(&w);
 	VEC_FREE(&w.todo);

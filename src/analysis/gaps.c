@@ -13,7 +13,12 @@
 #define PROBE_INSNS 20000u
 #define PROBE_BLOCKS 256u
 
+/* A look at every gap costs no more than so many instructions for each there is, and some. */
+#define PROBE_SHARE 16u
+#define PROBE_STEPS 1000000u
+
 struct probe {
+	uint64_t steps_left; /* for all looks together */
 	bool is_clean; /* decodes to an end on every way */
 	uint32_t into; /* function whose middle it jumps into, CODE_NONE */
 	uint32_t end;  /* behind the first straight piece */
@@ -74,7 +79,7 @@ static bool probe_jump(const struct code *c, struct probe *p, uint32_t to)
 static bool probe_piece(const struct code *c, struct probe *p, uint32_t loc,
 			const struct code_region *region)
 {
-	for (unsigned n = 0; n < PROBE_INSNS; n++) {
+	for (unsigned n = 0; n < PROBE_INSNS && p->steps_left; n++, p->steps_left--) {
 		uint32_t at = code_next(c, c->rec_bits, loc, region->to);
 		uint32_t start = code_next(c, c->starts, loc + 1, MIN(at + 1, region->to));
 		if (at >= region->to || (start <= at && start < region->to))
@@ -317,9 +322,8 @@ static enum verdict judge(const struct code *c, uint32_t loc, const struct code_
 	return part;
 }
 
-static struct err *region_gaps(struct code *c, const struct code_region *region)
+static struct err *region_gaps(struct code *c, const struct code_region *region, struct probe *p)
 {
-	struct probe p;
 	uint32_t pos = region->from;
 	while ((pos = code_next_gap(c, pos, region->to)) < region->to) {
 		const struct code_ext *e = code_ext_of(c, pos);
@@ -334,7 +338,7 @@ static struct err *region_gaps(struct code *c, const struct code_region *region)
 		}
 		uint32_t fn;
 		struct err *err = NULL;
-		switch (judge(c, pos, region, &p, &fn)) {
+		switch (judge(c, pos, region, p, &fn)) {
 		case GAP_FUNCTION:
 			err = add_and_follow(c, pos, IMAGE_SRC_PROLOGUE);
 			break;
@@ -348,7 +352,7 @@ static struct err *region_gaps(struct code *c, const struct code_region *region)
 		if (err)
 			return err;
 		if (!code_has(c, c->covered, pos))
-			pos = MAX(p.end, pos + 1);
+			pos = MAX(p->end, pos + 1);
 		if (code_is_cancelled(c))
 			return NULL;
 	}
@@ -357,8 +361,9 @@ static struct err *region_gaps(struct code *c, const struct code_region *region)
 
 struct err *code_gaps(struct code *c)
 {
+	struct probe p = {.steps_left = PROBE_STEPS + (uint64_t)PROBE_SHARE * c->rec_cnt};
 	for (size_t i = 0; i < c->regions.cnt; i++) {
-		struct err *e = region_gaps(c, &c->regions.data[i]);
+		struct err *e = region_gaps(c, &c->regions.data[i], &p);
 		if (e)
 			return e;
 	}

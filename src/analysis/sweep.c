@@ -18,6 +18,7 @@
 #define CHUNK_LEN 32768u
 /* Straight code gets a record now and then, so that to look for the next one costs no more than
  * that. */
+#define SYNC_LOOK 256u /* bytes, more than any instruction has */
 #define STRAIGHT_MAX 4096u
 #define PAIRS_MAX 100000000u
 
@@ -322,6 +323,18 @@ static bool is_zeros(const uint8_t *p, unsigned len)
 	return true;
 }
 
+/* Bytes of a long run of zeros that can be passed over at once: a multiple of every instruction's length, and not
+ * the run's end, which may be the beginning of an instruction. */
+static uint32_t zeros_at(const uint8_t *p, uint32_t len)
+{
+	enum { STEP = 16 };
+	static const uint8_t zeros[STEP];
+	uint32_t n = 0;
+	while (len - n >= STEP && memcmp(p + n, zeros, STEP) == 0)
+		n += STEP;
+	return n > STEP ? n - STEP : 0;
+}
+
 /* Where the data that the ABI's mapping symbols declare begins or ends at or after `loc`. */
 static uint32_t skip_data(const struct code *c, uint32_t loc, uint32_t to)
 {
@@ -360,8 +373,8 @@ static uint32_t sweep_run(struct sweep *w, struct code_chunk *k, uint32_t pos, u
 	while (pos < to && pos < end) {
 		if (is_stitch && code_has(c, c->items, pos))
 			break;
-		if (pos >= next_sync)
-			next_sync = code_next(c, c->sync, pos + 1, end);
+		if (pos >= next_sync) /* no farther than an instruction of this run can reach */
+			next_sync = code_next(c, c->sync, pos + 1, (uint32_t)MIN(end, (uint64_t)to + SYNC_LOOK));
 		uint32_t stop = has_data ? skip_data(c, pos, next_sync) : pos;
 		if (stop > pos) {
 			for (; pos < stop; pos += MIN(stop - pos, 255u))
@@ -370,6 +383,12 @@ static uint32_t sweep_run(struct sweep *w, struct code_chunk *k, uint32_t pos, u
 		}
 		struct arch_insn in;
 		const uint8_t *p = bytes + (pos - first);
+		uint32_t zeros = is_stitch || *p ? 0 : zeros_at(p, MIN(MIN(end, next_sync), to) - pos);
+		if (zeros) {
+			for (stop = pos + zeros; pos < stop; pos += MIN(stop - pos, 240u))
+				add_invalid(c, k, pos, MIN(stop - pos, 240u));
+			continue;
+		}
 		a->decode(a, p, end - pos, va + (pos - first), &in);
 		if (in.flow == ARCH_FLOW_INVALID || pos + in.len > next_sync ||
 		    is_zeros(p, in.len)) {
@@ -404,9 +423,9 @@ static struct sweep sweep_make(struct code *c)
 
 static void sweep_chunks(void *ctx, unsigned worker, size_t from, size_t to)
 {
-	struct code *c = ctx;
+	struct sweep w = *(const struct sweep *)ctx; /* with a hint of its own */
+	struct code *c = w.c;
 	(void)worker;
-	struct sweep w = sweep_make(c);
 	for (size_t i = from; i < to; i++) {
 		struct code_chunk *k = &c->chunks.data[i];
 		if (c->in->cancel && atomic_load_explicit(c->in->cancel, memory_order_relaxed))
@@ -524,7 +543,9 @@ struct err *code_sweep(struct code *c)
 		struct code view = *c;
 		view.chunks.data = all + from;
 		view.chunks.cnt = n;
-		par_for(c->in->par, n, 1, sweep_chunks, &view);
+		struct sweep part = w;
+		part.c = &view;
+		par_for(c->in->par, n, 1, sweep_chunks, &part);
 		if (code_is_cancelled(c))
 			return NULL;
 		code_progress(c, "code", (uint64_t)(from + n) * CHUNK_LEN,

@@ -51,7 +51,13 @@ struct jobs {
 	uint32_t *recs;
 	struct sx *slices; /* per worker */
 	uint64_t budget;   /* of each job */
+	uint64_t target_max; /* likewise */
 };
+
+/* Tables may overlap and be read at many places, but not so that all of them are longer than the code. */
+#define JOB_BATCH 1024u
+#define TARGETS_MIN 256u
+#define TARGETS_SPARE 65536u
 
 /* LOAD, with what extends it. */
 static bool as_load(const struct sx *s, uint16_t node, uint16_t *ret_addr, uint8_t *ret_width,
@@ -600,7 +606,12 @@ static void resolve_jobs(void *ctx, unsigned worker, size_t from, size_t to)
 		if (all->c->in->cancel &&
 		    atomic_load_explicit(all->c->in->cancel, memory_order_relaxed))
 			continue;
-		resolve(&all->list[i]);
+		struct job *j = &all->list[i];
+		resolve(j);
+		if (j->targets.cnt <= all->target_max)
+			continue;
+		j->found.rec = CODE_NONE;
+		VEC_FREE(&j->targets);
 	}
 }
 
@@ -621,7 +632,8 @@ static bool collect(struct code *c, const struct jobs *all, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++) {
 		struct job *j = &all->list[i];
-		if (j->found.rec == CODE_NONE || !j->targets.cnt)
+		if (j->found.rec == CODE_NONE || !j->targets.cnt ||
+		    c->targets.cnt + j->targets.cnt > TARGETS_SPARE + (uint64_t)c->len)
 			continue;
 		j->found.t.jump_loc = c->recs[j->rec].loc;
 		j->found.t.target_first = (uint32_t)c->targets.cnt;
@@ -645,8 +657,8 @@ struct err *code_tables(struct code *c)
 	if (!cnt)
 		return NULL;
 	struct jobs all = {.c = c};
-	all.list = alloc_array(cnt, sizeof(*all.list));
-	all.recs = alloc_array(cnt, sizeof(*all.recs));
+	all.list = alloc_array(MIN(cnt, (size_t)JOB_BATCH), sizeof(*all.list));
+	uint32_t *recs = all.recs = alloc_array(cnt, sizeof(*all.recs));
 	all.slices = alloc_array(par_threads(c->in->par), sizeof(*all.slices));
 	bool ok = all.list && all.recs && all.slices;
 	if (ok) {
@@ -658,13 +670,18 @@ struct err *code_tables(struct code *c)
 		/* Made-up code may be full of indirect jumps; all of them together look at each
 		 * byte a few times. */
 		all.budget = MAX((uint64_t)LOOKS * c->len / MAX(cnt, (size_t)1), (uint64_t)64);
-		par_for(c->in->par, cnt, 16, resolve_jobs, &all);
-		ok = collect(c, &all, cnt);
-		for (size_t i = 0; i < cnt; i++)
-			VEC_FREE(&all.list[i].targets);
+		all.target_max = MAX(2 * (uint64_t)c->len / MAX(cnt, (size_t)1), (uint64_t)TARGETS_MIN);
+		for (size_t from = 0; ok && from < cnt; from += JOB_BATCH) {
+			size_t n = MIN(cnt - from, (size_t)JOB_BATCH);
+			all.recs = recs + from;
+			par_for(c->in->par, n, 16, resolve_jobs, &all);
+			ok = collect(c, &all, n);
+			for (size_t i = 0; i < n; i++)
+				VEC_FREE(&all.list[i].targets);
+		}
 	}
 	free(all.list);
-	free(all.recs);
+	free(recs);
 	free(all.slices);
 	return ok ? NULL : &err_nomem;
 }

@@ -35,6 +35,17 @@ put("section-links-cycle", edit(prog, *[(shoff + i * 64 + 40, "I", i) for i in r
 put("sections-million", edit(prog, (40, "Q", len(prog)), (60, "H", 0)) + struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, 1000000, 0, 0, 0, 0) + bytes(64 * 2000))
 put("code-all-jumps-to-self", edit(asm, *[(0x1000 + i, "H", 0xfeeb) for i in range(0, 100, 2)]))
 put("code-all-calls", edit(asm, *[(0x1000 + i, "B", 0xe8) for i in range(0, 100)]))
+# Code made to be costly: what is 1 MB must not take a minute.
+def one_segment(code, size=1 << 20):
+    head = prog[:16] + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0x400100, 64, 0, 0, 64, 56, 1, 64, 0, 0) \
+        + struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, size, size, 0x1000)
+    return (head.ljust(0x100, b"\0") + code * (size // len(code)))[:size]
+put("code-calls-what-follows", one_segment(b"\xe8\0\0\0\0")); put("code-all-returns", one_segment(b"\xc3"))
+put("code-tiny-functions", one_segment(b"\xf3\x0f\x1e\xfa\xc3")); put("code-calls-cut", one_segment(b"\xe8"))
+put("code-jumps-to-itself", one_segment(b"\xeb\xfe")); put("code-zeros", one_segment(b"\0", 8 << 20))
+many = edit(prog, (32, "Q", len(prog)), (56, "H", 1000))
+put("segments-show-all-again", many + b"".join(struct.pack("<IIQQQQQQ", 1, 7, 0, 0x400000 + i * 0x400000, 0x400000, 0x400000, 0x400000, 0x1000)
+                                              for i in range(1000)) + prog * 100)
 for s in range(6):
     b = bytearray(prog)
     for _ in range(40 * (s + 1)): b[rnd.randrange(len(b))] = rnd.randrange(256)
