@@ -8,6 +8,7 @@ names  mangled names
 keys   what a terminal sends
 edits  a made-up image by number and edits of it (fuzz_image.c)
 pclntab  Go function tables of all versions, behind a byte of options (fuzz_pclntab.c)
+cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
 import os
@@ -208,9 +209,33 @@ def dwarf(folder):
             f.write(row)
 
 
+CDECL = [
+    "struct a { int x : 3, : 0; char *p[4]; union { long l; struct { short s; }; }; } __attribute__((packed, aligned(8)));",
+    "typedef struct { struct { int b; } c, *d; } T; T *f(T, ...); enum e { A, B = sizeof(T) << 2, C = -1 };",
+    "#pragma pack(push, 2)\nstruct p { char c; long long l; struct { double d; }; };\n#pragma pack(pop)\n# 3 \"x.h\" 1\nint x[];",
+    "int (*(*fp[3])(char, struct q *))[2]; void (*signal(int s, void (*)(int)))(int) __asm__(\"sig\");",
+    "typedef float v4 __attribute__((vector_size(16))); typedef int di __attribute__((mode(DI))); _Complex double z; _Atomic(int) a;",
+    "int old(a, b) int a; char *b; { return '}'; } static const int k = 3, l[] = { 1, 2 }; _Static_assert(sizeof(int) == 4, \"i\");",
+    "enum { O = __builtin_offsetof(struct { int a; char b[3]; }, b[1]), G = _Generic(1, int: 2, default: 3), Q = 1 ? 'a' : L'\\x41' };",
+    "char *[4]", "struct x const *volatile p", "int f(struct x *, const char *fmt, ...)", "unsigned __int32 (*)(_DWORD)",
+]
+
+
+def cdecl(folder):
+    rows = [row.encode() for row in CDECL]
+    for name in ("stdio.h", "signal.h", "linux/if_ether.h", "linux/input.h", "complex.h"):
+        made = subprocess.run(["gcc", "-E", "-x", "c", "-"], input=f"#include <{name}>\n".encode(), stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False)
+        rows.append(made.stdout)
+    for i, row in enumerate(rows):
+        for option in range(12) if len(row) < 1000 else (0, 1, 2):
+            with open(os.path.join(folder, f"c{i}-{option}"), "wb") as f:
+                f.write(bytes([option]) + row)
+
+
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
-             "pclntab": pclntab, "dwarf": dwarf}
+             "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
