@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/tui.h"
 
+#include "tui/opening.h"
 #include "tui/term/caps.h"
 #include "tui/term/tty.h"
 #include "tui/term/writer.h"
@@ -32,10 +33,13 @@ struct loop {
 	struct term_caps caps;
 	struct term_writer writer;
 	struct term_input input;
+	struct tui_opening opening; /* until there is `ses`, which tui then shows */
 	struct ses *ses;
+	int w, h;
 	int epoll_fd, signal_fd, timer_fd, job_fd;
 	bool wants_out;            /* EPOLLOUT is asked for */
 	bool is_gone;              /* the terminal is */
+	bool wants_quit;           /* before there is a session */
 	int quit_signal;
 	uint64_t input_due_ns;     /* when pending input becomes final; 0: nothing pending */
 	uint64_t last_frame_ns;
@@ -70,6 +74,10 @@ static void apply_caps(struct loop *l)
 static void on_event(void *ctx, const struct term_ev *ev)
 {
 	struct loop *l = ctx;
+	if (ev->type != TERM_EV_REPLY && !l->ses) {
+		l->wants_quit = tui_opening_key(&l->opening, ev) || l->wants_quit;
+		return;
+	}
 	if (ev->type != TERM_EV_REPLY) {
 		tui_event(&l->tui, ev);
 		return;
@@ -127,12 +135,11 @@ static void suspend(struct loop *l)
 
 static void resize(struct loop *l)
 {
-	int w;
-	int h;
-	term_tty_size(&l->tty, &w, &h);
-	if (!tui_resize(&l->tui, w, h))
+	term_tty_size(&l->tty, &l->w, &l->h);
+	if (l->ses && !tui_resize(&l->tui, l->w, l->h))
 		tui_say(&l->tui, true, "out of memory for this size");
 	term_writer_forget(&l->writer);
+	l->tui.is_dirty = true;
 }
 
 static void read_signals(struct loop *l)
@@ -202,10 +209,19 @@ static void draw(struct loop *l)
 	}
 	if (term_tty_is_stuck(&l->tty) || !t->is_dirty || now - l->last_frame_ns < FRAME_NS)
 		return;
-	tui_draw(t);
-	l->writer.scroll_hint = t->scroll_hint;
+	const struct cells *grid = &l->opening.grid;
+	if (l->ses) {
+		tui_draw(t);
+		grid = &t->grid;
+		l->writer.scroll_hint = t->scroll_hint;
+	} else {
+		t->is_dirty = false;
+		t->cur_x = -1;
+		if (!tui_opening_draw(&l->opening, l->w, l->h, !l->caps.is_utf8))
+			return;
+	}
 	size_t start = l->tty.pending.len;
-	if (!term_writer_frame(&l->writer, &t->grid, t->cur_x, t->cur_y, &l->tty.pending)) {
+	if (!term_writer_frame(&l->writer, grid, t->cur_x, t->cur_y, &l->tty.pending)) {
 		l->tty.pending.len = start;
 		l->tty.pending.failed = false;
 	}
@@ -239,15 +255,41 @@ static void handle(struct loop *l, const struct epoll_event *ev)
 		break;
 	default:
 		drain(ev->data.u32 == SRC_JOB ? l->job_fd : ses_event_fd(l->ses));
-		tui_news(&l->tui);
+		if (l->ses)
+			tui_news(&l->tui);
 		break;
 	}
 }
 
-static void run(struct loop *l)
+/* The session is there: shows it, and does what was typed before. */
+static struct err *show(struct loop *l)
+{
+	struct tui_opening *o = &l->opening;
+	if (o->err)
+		return take_ptr(o->err);
+	if (!tui_init(&l->tui, o->ses, l->w, l->h))
+		return &err_nomem;
+	l->ses = o->ses;
+	l->tui.job_fd = l->job_fd;
+	l->tui.grid.is_ascii = !l->caps.is_utf8;
+	l->tui.is_light = l->caps.is_light;
+	if (add_source(l, ses_event_fd(l->ses), SRC_SES))
+		return err_os(errno, "event loop");
+	/* The first page is drawn before the keys, which act on what is shown. */
+	tui_draw(&l->tui);
+	for (uint32_t i = 0; i < o->key_cnt; i++)
+		tui_event(&l->tui, &o->keys[i]);
+	l->tui.is_dirty = true;
+	return NULL;
+}
+
+static struct err *run(struct loop *l)
 {
 	struct epoll_event events[8];
-	while (!l->tui.wants_quit && !l->quit_signal && !l->is_gone) {
+	while (!l->tui.wants_quit && !l->wants_quit && !l->quit_signal && !l->is_gone) {
+		struct err *e = l->ses || !tui_opening_end(&l->opening, false) ? NULL : show(l);
+		if (e)
+			return e;
 		draw(l);
 		if (!term_tty_flush(&l->tty))
 			break;
@@ -257,6 +299,7 @@ static void run(struct loop *l)
 		for (int i = 0; i < n; i++)
 			handle(l, &events[i]);
 	}
+	return NULL;
 }
 
 static void block_signals(sigset_t *ret_old)
@@ -273,8 +316,6 @@ static void block_signals(sigset_t *ret_old)
 static struct err *open_loop(struct loop *l, const sigset_t *old)
 {
 	sigset_t set;
-	int w;
-	int h;
 	pthread_sigmask(SIG_BLOCK, NULL, &set);
 	for (int sig = 1; sig < 32; sig++) {
 		if (sigismember(old, sig) == 1)
@@ -283,19 +324,13 @@ static struct err *open_loop(struct loop *l, const sigset_t *old)
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	l->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	l->job_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	struct err *e = term_tty_open(&l->tty, &l->caps);
 	if (e)
 		return e;
-	term_tty_size(&l->tty, &w, &h);
-	if (!tui_init(&l->tui, l->ses, w, h))
-		return &err_nomem;
-	l->tui.job_fd = l->job_fd;
-	l->tui.grid.is_ascii = !l->caps.is_utf8;
+	term_tty_size(&l->tty, &l->w, &l->h);
 	apply_caps(l);
 	if (add_source(l, l->tty.fd, SRC_TTY) || add_source(l, l->signal_fd, SRC_SIGNAL) ||
-	    add_source(l, l->timer_fd, SRC_TIMER) || add_source(l, l->job_fd, SRC_JOB) ||
-	    add_source(l, ses_event_fd(l->ses), SRC_SES))
+	    add_source(l, l->timer_fd, SRC_TIMER) || add_source(l, l->job_fd, SRC_JOB))
 		return err_os(errno, "event loop");
 	buf_add_str(&l->tty.pending, term_caps_queries(&l->caps));
 	l->caps.is_asked = true;
@@ -305,8 +340,11 @@ static struct err *open_loop(struct loop *l, const sigset_t *old)
 static void close_loop(struct loop *l)
 {
 	term_tty_close(&l->tty, &l->caps);
+	tui_opening_end(&l->opening, true);
 	if (l->tui.ses)
 		tui_fini(&l->tui);
+	ses_close(l->opening.ses);
+	tui_opening_fini(&l->opening);
 	term_writer_fini(&l->writer);
 	int fds[] = {l->epoll_fd, l->signal_fd, l->timer_fd, l->job_fd};
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
@@ -361,7 +399,6 @@ int tui_run(const char *path)
 {
 	struct loop *l = calloc(1, sizeof(*l));
 	sigset_t old;
-	struct ses_opts opts = {.background = true};
 	if (!l)
 		return fail(&err_nomem, path);
 	l->epoll_fd = l->signal_fd = l->timer_fd = l->job_fd = l->tty.fd = -1;
@@ -372,15 +409,16 @@ int tui_run(const char *path)
 	}
 	term_tty_catch_faults();
 	block_signals(&old);
-	struct err *e = ses_open(path, &opts, &l->ses);
+	l->job_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	tui_opening_start(&l->opening, path, l->job_fd);
+	/* What cannot be opened is said without a full screen. */
+	struct err *e = tui_opening_end(&l->opening, false) ? take_ptr(l->opening.err) : NULL;
 	if (!e)
 		e = open_loop(l, &old);
 	if (!e)
-		run(l);
+		e = run(l);
 	int sig = l->quit_signal;
 	close_loop(l);
-	if (l->ses)
-		ses_close(l->ses);
 	buf_fini(&l->tty.pending);
 	free(l);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

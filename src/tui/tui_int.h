@@ -376,5 +376,11 @@ static inline struct cells_style tui_style(enum term_role fg, enum term_role bg)
 struct cells_pen tui_pen(struct tui *t, struct cells_rect r, int row, enum term_role fg, enum term_role bg);
 /* "1,234,567"; `out` has room for 32. */
 const char *tui_number(uint64_t v, char *out);
+/* "1.2 MB". */
+const char *tui_size(uint64_t v, char *out, size_t len);
+/* Columns of the functions pane beside another one; 0: a screen too narrow for two. */
+int tui_functions_width(int screen_w);
+/* The footer's keys for a focus (enum tui_where). */
+void tui_draw_hints(struct cells_pen *p, uint8_t where);
 
 #endif

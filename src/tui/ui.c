@@ -213,7 +213,7 @@ static const char *state_name(enum ses_state s)
 	return "";
 }
 
-static void human_size(uint64_t v, char *out, size_t len)
+const char *tui_size(uint64_t v, char *out, size_t len)
 {
 	static const char units[] = "BKMGTP";
 	double d = (double)v;
@@ -226,6 +226,7 @@ static void human_size(uint64_t v, char *out, size_t len)
 		snprintf(out, len, "%.1f %cB", d, units[unit]);
 	else
 		snprintf(out, len, "%llu bytes", (unsigned long long)v);
+	return out;
 }
 
 static void draw_state(struct tui *t, struct cells_pen *p)
@@ -257,7 +258,6 @@ static void draw_header(struct tui *t)
 	struct cells_rect r = {0, 0, t->grid.w, 1};
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_BAR_KEY, ROLE_BG_BAR);
 	cells_fill(&t->grid, r, p.st);
-	human_size(t->info.size, size, sizeof(size));
 	const char *path = ses_path(t->ses);
 	const char *slash = strrchr(path, '/');
 	p.st.attr = CELLS_BOLD;
@@ -273,7 +273,7 @@ static void draw_header(struct tui *t)
 		cells_str(&p, " ");
 		cells_text(&p, t->info.type.s, t->info.type.len);
 	}
-	cells_printf(&p, "  %s", size);
+	cells_printf(&p, "  %s", tui_size(t->info.size, size, sizeof(size)));
 	if (t->info.is_stripped)
 		cells_str(&p, "  stripped");
 	cells_str(&p, "  ");
@@ -361,6 +361,17 @@ static void draw_hint(struct cells_pen *p, enum tui_action a, const char *text)
 	cells_printf(p, " %s ", text);
 }
 
+void tui_draw_hints(struct cells_pen *p, uint8_t where)
+{
+	draw_hint(p, TUI_FOLLOW, where == TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
+	draw_hint(p, TUI_XREFS_TO, "who refers");
+	draw_hint(p, TUI_GOTO, "go to");
+	draw_hint(p, where == TUI_IN_LIST ? TUI_FILTER : TUI_SEARCH, where == TUI_IN_LIST ? "filter" : "search");
+	draw_hint(p, TUI_BACK, "back");
+	draw_hint(p, TUI_PALETTE, "everything");
+	draw_hint(p, TUI_HELP, "keys");
+}
+
 static void draw_footer(struct tui *t, int y)
 {
 	struct cells_rect r = {0, y, t->grid.w, 1};
@@ -371,13 +382,12 @@ static void draw_footer(struct tui *t, int y)
 		cells_str(&p, " , then:  f functions  s strings  i imports  e exports  n symbols  (Esc no)");
 		return;
 	}
-	draw_hint(&p, TUI_FOLLOW, where == TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
-	draw_hint(&p, TUI_XREFS_TO, "who refers");
-	draw_hint(&p, TUI_GOTO, "go to");
-	draw_hint(&p, where == TUI_IN_LIST ? TUI_FILTER : TUI_SEARCH, where == TUI_IN_LIST ? "filter" : "search");
-	draw_hint(&p, TUI_BACK, "back");
-	draw_hint(&p, TUI_PALETTE, "everything");
-	draw_hint(&p, TUI_HELP, "keys");
+	tui_draw_hints(&p, where);
+}
+
+int tui_functions_width(int screen_w)
+{
+	return screen_w < FUNCTIONS_MIN_W ? 0 : MIN(MAX(screen_w / 4, 28), 48);
 }
 
 /* The functions pane marks the function the listing is in. */
@@ -386,7 +396,7 @@ static void draw_panes(struct tui *t)
 	int h = MAX(t->grid.h - 3, 1);
 	bool is_narrow = t->grid.w < FUNCTIONS_MIN_W;
 	bool show = !t->hide_functions && t->main_view != TUI_V_FUNCTIONS && (!is_narrow || t->focus_functions);
-	int w = !show ? 0 : is_narrow ? t->grid.w : MIN(MAX(t->grid.w / 4, 28), 48);
+	int w = !show ? 0 : is_narrow ? t->grid.w : tui_functions_width(t->grid.w);
 	/* Sixteen bytes with their text need a width of their own. */
 	if (w && !is_narrow && t->main_view == TUI_V_HEX)
 		w = MAX(MIN(w, t->grid.w - HEX_W), 20);

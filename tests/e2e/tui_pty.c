@@ -115,6 +115,36 @@ static void test_first_frames(void)
 	pty_stop(&t);
 }
 
+static bool log_has(const struct pty_term *t, const char *text)
+{
+	return memmem(t->log.data, t->log.len, text, strlen(text)) != NULL;
+}
+
+/* A file whose tables take their time: the frame does not wait for them, and keys are kept. */
+static void test_huge(void)
+{
+	static const char *const files[] = {"/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1", "/usr/bin/node", "/usr/bin/gdb"};
+	const char *file = NULL;
+	struct pty_term t;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !file; i++)
+		file = access(files[i], R_OK) == 0 ? files[i] : NULL;
+	if (!file) {
+		printf("ok %d - # SKIP no huge file on this machine\n", ++test_cnt);
+		return;
+	}
+	start(&t, file, NULL, 120, 40);
+	pty_keys(&t, ",s");
+	expect(&t, "Strings", "a key typed before the tables were read is done");
+	ok(log_has(&t, "what you type is kept"), "a frame was shown before");
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS) && WIFEXITED(t.status) && WEXITSTATUS(t.status) == 0, "q leaves");
+	pty_stop(&t);
+	start(&t, file, NULL, 120, 40);
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS) && WIFEXITED(t.status) && WEXITSTATUS(t.status) == 0, "q before the tables were read leaves");
+	pty_stop(&t);
+}
+
 static void test_walk(void)
 {
 	struct pty_term t;
@@ -399,11 +429,6 @@ static void test_leaves_no_trace(void)
 	pty_stop(&t);
 }
 
-static bool log_has(const struct pty_term *t, const char *text)
-{
-	return memmem(t->log.data, t->log.len, text, strlen(text)) != NULL;
-}
-
 static void test_terminals(void)
 {
 	static const struct { const char *env; const char *has, *has_not; } rows[] = {
@@ -498,7 +523,7 @@ struct test {
 int main(void)
 {
 	static const struct test tests[] = {
-		{"first", test_first_frames}, {"walk", test_walk}, {"keys", test_every_key}, {"resize", test_resize_storm},
+		{"first", test_first_frames}, {"huge", test_huge}, {"walk", test_walk}, {"keys", test_every_key}, {"resize", test_resize_storm},
 		{"paste", test_paste}, {"idle", test_idle}, {"scroll", test_scroll_bytes}, {"stuck", test_stuck_reader},
 		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"cut", test_target_is_cut}, {"bad", test_bad_files}};
 	const char *const only = getenv("ONLY");

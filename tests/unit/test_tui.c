@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "tui/opening.h"
 #include "tui/tui_int.h"
 
 #include <setjmp.h>
@@ -638,6 +639,47 @@ static void test_tiny_and_huge(void **state)
 	}
 }
 
+static void test_opening_behind_the_first_frame(void **state)
+{
+	static struct tui_opening o;
+	struct term_ev ev = {.type = TERM_EV_KEY, .key = 'g'};
+	char path[] = "/tmp/scry-opening-XXXXXX";
+	int fd = mkstemp(path);
+	int event_fd = eventfd(0, 0);
+	assert_true(fd >= 0 && ftruncate(fd, 3 << 20) == 0);
+	tui_opening_start(&o, path, event_fd);
+	for (int w = 1; w < 200; w += 33) {
+		assert_true(tui_opening_draw(&o, w, 1 + w / 4, false));
+		assert_int_equal(o.grid.w, w);
+	}
+	assert_true(tui_opening_draw(&o, 120, 30, true));
+	for (int c = 0; c < o.grid.w * o.grid.h; c++)
+		assert_in_range(o.grid.cell[c].cp, 0x20, 0x7e);
+	tui.grid = o.grid;
+	assert_true(page_has("3.0 MB  identifying"));
+	assert_true(page_has("Functions"));
+	assert_true(page_has("Ctrl+P"));
+	tui.grid = (struct cells){0};
+	/* q leaves, but not when it is part of what was typed. */
+	ev.key = 'q';
+	assert_true(tui_opening_key(&o, &ev));
+	ev.key = 'g';
+	assert_false(tui_opening_key(&o, &ev));
+	ev.key = 'q';
+	assert_false(tui_opening_key(&o, &ev));
+	assert_int_equal(o.key_cnt, 2);
+	ev.key = 'c';
+	ev.mods = TERM_CTRL;
+	assert_true(tui_opening_key(&o, &ev));
+	assert_true(tui_opening_end(&o, true));
+	assert_non_null(o.ses);
+	ses_close(o.ses);
+	tui_opening_fini(&o);
+	close(event_fd);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -663,6 +705,7 @@ int main(void)
 		cmocka_unit_test(test_graph_behind),
 		cmocka_unit_test(test_every_action),
 		cmocka_unit_test(test_tiny_and_huge),
+		cmocka_unit_test(test_opening_behind_the_first_frame),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

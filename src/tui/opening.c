@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/opening.h"
+
+#include "tui/tui_int.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The tables of a file of this size are read faster than a frame is shown. */
+#define SMALL_LEN (2u << 20)
+#define GRACE_MS 5
+
+static void open_now(struct tui_opening *o)
+{
+	struct ses_opts opts = {.background = true};
+	o->err = ses_open(o->path, &opts, &o->ses);
+}
+
+static void *opening_main(void *arg)
+{
+	struct tui_opening *o = arg;
+	uint64_t one = 1;
+	open_now(o);
+	atomic_store(&o->is_done, true);
+	ssize_t n = write(o->event_fd, &one, sizeof(one));
+	(void)n;
+	return NULL;
+}
+
+void tui_opening_start(struct tui_opening *o, const char *path, int event_fd)
+{
+	struct stat st;
+	pthread_t thread;
+	o->path = path;
+	o->event_fd = event_fd;
+	bool is_large = stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > (off_t)SMALL_LEN && access(path, R_OK) == 0;
+	o->size = is_large ? (uint64_t)st.st_size : 0;
+	if (is_large && event_fd >= 0 && pthread_create(&thread, NULL, opening_main, o) == 0) {
+		struct pollfd p = {.fd = event_fd, .events = POLLIN};
+		o->thread = (unsigned long)thread;
+		o->has_thread = true;
+		poll(&p, 1, GRACE_MS);
+		return;
+	}
+	open_now(o);
+	atomic_store(&o->is_done, true);
+}
+
+bool tui_opening_end(struct tui_opening *o, bool wait)
+{
+	if (!wait && !atomic_load(&o->is_done))
+		return false;
+	if (o->has_thread)
+		pthread_join((pthread_t)o->thread, NULL);
+	o->has_thread = false;
+	return true;
+}
+
+bool tui_opening_key(struct tui_opening *o, const struct term_ev *ev)
+{
+	if (ev->type != TERM_EV_KEY)
+		return false;
+	enum tui_action a = tui_action_for(ev->key, ev->mods, TUI_IN_LISTING, false);
+	if (a == TUI_CANCEL || (a == TUI_QUIT && !o->key_cnt))
+		return true;
+	if (o->key_cnt < TUI_OPENING_KEY_MAX)
+		o->keys[o->key_cnt++] = *ev;
+	return false;
+}
+
+static struct cells_pen pen_at(struct tui_opening *o, struct cells_rect r, enum term_role fg, enum term_role bg)
+{
+	cells_fill(&o->grid, r, tui_style(fg, bg));
+	return (struct cells_pen){.g = &o->grid, .x = r.x, .y = r.y, .end = r.x + r.w, .st = tui_style(fg, bg),
+				  .escape_fg = ROLE_ESCAPE};
+}
+
+static void draw_header(struct tui_opening *o)
+{
+	char size[32];
+	const char *slash = strrchr(o->path, '/');
+	struct cells_pen p = pen_at(o, (struct cells_rect){0, 0, o->grid.w, 1}, ROLE_BAR_KEY, ROLE_BG_BAR);
+	p.st.attr = CELLS_BOLD;
+	cells_str(&p, " ");
+	cells_str(&p, slash && slash[1] ? slash + 1 : o->path);
+	p.st.attr = 0;
+	p.st.fg = ROLE_BAR;
+	cells_printf(&p, "  %s  ", tui_size(o->size, size, sizeof(size)));
+	p.st.fg = ROLE_BAR_WARN;
+	cells_str(&p, "identifying");
+}
+
+/* Rows that are not there yet, where they will be. */
+static void draw_panes(struct tui_opening *o)
+{
+	struct cells *g = &o->grid;
+	int h = MAX(g->h - 3, 1);
+	int w = tui_functions_width(g->w);
+	uint32_t dots = cells_glyph(g, GLYPH_ELLIPSIS);
+	for (int y = 1; y <= h && y < g->h; y++) {
+		if (w && y > 1)
+			cells_put(g, 2, y, dots, tui_style(ROLE_DIM, ROLE_BG));
+		if (w)
+			cells_put(g, w - 1, y, cells_glyph(g, GLYPH_DOT), tui_style(ROLE_BORDER, ROLE_BG));
+		cells_put(g, w + 1, y, dots, tui_style(ROLE_DIM, ROLE_BG));
+		cells_put(g, g->w - 1, y, cells_glyph(g, GLYPH_DOT), tui_style(ROLE_BORDER, ROLE_BG));
+	}
+	if (w) {
+		struct cells_pen p = pen_at(o, (struct cells_rect){0, 1, w, 1}, ROLE_TITLE, ROLE_BG);
+		cells_str(&p, " Functions");
+	}
+}
+
+bool tui_opening_draw(struct tui_opening *o, int w, int h, bool is_ascii)
+{
+	if (!cells_resize(&o->grid, MAX(w, 1), MAX(h, 1)))
+		return false;
+	o->grid.is_ascii = is_ascii;
+	cells_fill(&o->grid, (struct cells_rect){0, 0, o->grid.w, o->grid.h}, tui_style(ROLE_TEXT, ROLE_BG));
+	draw_panes(o);
+	draw_header(o);
+	if (o->grid.h > 3) {
+		struct cells_pen p = pen_at(o, (struct cells_rect){0, o->grid.h - 2, o->grid.w, 1}, ROLE_BAR_KEY, ROLE_BG_BAR);
+		p.st.attr = CELLS_BOLD;
+		cells_str(&p, " listing");
+		p.st.attr = 0;
+		p.st.fg = ROLE_BAR_DIM;
+		cells_str(&p, "  reading the file's tables; what you type is kept, Ctrl+C leaves");
+		p = pen_at(o, (struct cells_rect){0, o->grid.h - 1, o->grid.w, 1}, ROLE_DIM, ROLE_BG);
+		tui_draw_hints(&p, TUI_IN_LISTING);
+	}
+	return true;
+}
+
+void tui_opening_fini(struct tui_opening *o)
+{
+	cells_fini(&o->grid);
+	err_free(o->err);
+	o->err = NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TUI_OPENING_H
+#define TUI_OPENING_H
+
+#include "base/err.h"
+#include "tui/term/cells.h"
+#include "tui/term/input.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * A target being opened, before there is a session to show. Reading the tables of a huge file takes longer than a
+ * person's eye, so it happens in a thread while the frame is on the screen already; keys typed meanwhile are kept.
+ */
+struct ses;
+
+#define TUI_OPENING_KEY_MAX 256
+
+struct tui_opening {
+	const char *path;       /* borrowed */
+	uint64_t size;          /* of the file */
+	int event_fd;           /* borrowed; written to at the end */
+	bool has_thread;
+	unsigned long thread;
+	atomic_bool is_done;
+	struct ses *ses;        /* once done; null when err is set */
+	struct err *err;
+	struct term_ev keys[TUI_OPENING_KEY_MAX];
+	uint32_t key_cnt;
+	struct cells grid;
+};
+
+/* Begins to open `path`. What a small file needs, and what cannot be opened, is done when it returns; otherwise waits
+ * a few milliseconds, which do for a file that was analysed before. `event_fd`: an eventfd. */
+void tui_opening_start(struct tui_opening *o, const char *path, int event_fd);
+
+/* Whether the session (or the error) is there; joins the thread. Both are the caller's then. */
+bool tui_opening_end(struct tui_opening *o, bool wait);
+
+/* Keeps a key for later; true when it says that the person wants to leave at once. */
+bool tui_opening_key(struct tui_opening *o, const struct term_ev *ev);
+
+/* The first frame, w x h, into o->grid: header, empty panes, footer. False when memory ran out. */
+_must_use_ bool tui_opening_draw(struct tui_opening *o, int w, int h, bool is_ascii);
+
+/* Frees what it owns; the thread must have ended. */
+void tui_opening_fini(struct tui_opening *o);
+
+#endif
