@@ -26,6 +26,8 @@
  * the one before; so a slow terminal skips frames and a stuck one costs nothing. Idle, nothing wakes us.
  */
 #define FRAME_NS 8000000u
+/* Without margins a scroll takes the pane beside along, which is then written anew: so it is done less often. */
+#define EDGE_STEP 6
 
 struct loop {
 	struct tui tui;
@@ -211,6 +213,7 @@ static void draw(struct loop *l)
 		return;
 	const struct cells *grid = &l->opening.grid;
 	if (l->ses) {
+		t->edge_step = !l->caps.has_margins && t->functions_rect.w && t->main_rect.w ? EDGE_STEP : 1;
 		tui_draw(t);
 		grid = &t->grid;
 		l->writer.scroll_hint = t->scroll_hint;

@@ -298,6 +298,7 @@ struct tui {
 	int cur_x, cur_y;              /* terminal cursor; x < 0: hidden */
 	struct cells_rect scroll_hint; /* see struct term_writer */
 	bool is_dirty, wants_quit, wants_redraw, wants_suspend;
+	int edge_step;                 /* lines the listing moves when the cursor leaves it beside a pane; 0: one */
 	bool is_light;
 	int colour_step;               /* bumped by the COLOURS action */
 

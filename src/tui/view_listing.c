@@ -178,7 +178,8 @@ static void place(struct tui *t, int height)
 	if (ok && cursor_line(l) >= 0)
 		return;
 	bool is_below = ok && (l->va > l->top_va || (l->va == l->top_va && l->top_sub));
-	top_above_cursor(t, is_below ? (uint32_t)height - 1 : 0);
+	uint32_t step = (uint32_t)MIN(MAX(t->edge_step, 1), height);
+	top_above_cursor(t, is_below ? (uint32_t)height - step : step - 1);
 	load(t, (uint32_t)height);
 }
 
@@ -387,9 +388,10 @@ static int text_start(const struct tui *t, const struct cells_rect *r, const str
 	return h->kind == SES_HEAD_LABEL ? x : x + (r->w >= 60 ? 4 : 1);
 }
 
+/* At the start of a line the cursor is on the line, not on its mnemonic: walking down changes no other line. */
 static struct ses_text cursor_word(const struct tui_listing *l, const struct ses_head *h)
 {
-	const struct ses_span *s = is_item_line(h) ? token_at(h, l->off) : NULL;
+	const struct ses_span *s = is_item_line(h) && l->off ? token_at(h, l->off) : NULL;
 	return s ? (struct ses_text){h->text.s + s->off, s->len} : (struct ses_text){"", 0};
 }
 

@@ -315,23 +315,36 @@ static size_t bytes_of(struct pty_term *t, const char *keys)
 	return t->log.len - before;
 }
 
+/* Bytes for `cnt` lines walked down, the mean of a line. */
+static size_t bytes_of_lines(struct pty_term *t, int cnt)
+{
+	size_t sum = 0;
+	for (int i = 0; i < cnt; i++)
+		sum += bytes_of(t, "j");
+	return sum / (size_t)cnt;
+}
+
 static void test_scroll_bytes(void)
 {
-	struct pty_term t;
-	start(&t, TARGET, NULL, 200, 60);
-	pty_wait(&t, "ready", WAIT_MS);
-	pty_keys(&t, "gmain\r\x04\x04");
-	for (int i = 0; i < 60; i++)
-		pty_keys(&t, "j");
-	size_t both = bytes_of(&t, "j");
-	ok(both > 0 && both <= 1024, "one scrolled line at 200x60 with the functions pane: %zu bytes", both);
-	pty_keys(&t, "\x02");
-	for (int i = 0; i < 3000 && strstr(pty_text(&t), "Functions"); i++)
-		pty_pump(&t, 10, 0);
-	size_t alone = bytes_of(&t, "j");
-	ok(alone > 0 && alone <= 1024, "one scrolled line without it: %zu bytes", alone);
-	check_redraw(&t, "after scrolling");
-	pty_stop(&t);
+	static const char *const envs[][2] = {{"SCRY_COLOR=true", NULL}, {"SCRY_NO=margins sync keys", NULL}};
+	static const char *const names[] = {"with margins", "without margins, as in tmux"};
+	for (size_t i = 0; i < sizeof(envs) / sizeof(envs[0]); i++) {
+		struct pty_term t;
+		start(&t, TARGET, envs[i], 200, 60);
+		pty_wait(&t, "ready", WAIT_MS);
+		pty_keys(&t, "gmain\r\x04\x04");
+		for (int n = 0; n < 60; n++)
+			pty_keys(&t, "j");
+		size_t both = bytes_of_lines(&t, 12);
+		ok(both > 0 && both <= 1024, "one scrolled line at 200x60 with the functions pane, %s: %zu bytes", names[i], both);
+		pty_keys(&t, "\x02");
+		for (int n = 0; n < 3000 && strstr(pty_text(&t), "Functions"); n++)
+			pty_pump(&t, 10, 0);
+		size_t alone = bytes_of_lines(&t, 4);
+		ok(alone > 0 && alone <= 1024, "one scrolled line without it, %s: %zu bytes", names[i], alone);
+		check_redraw(&t, "after scrolling");
+		pty_stop(&t);
+	}
 }
 
 static void test_stuck_reader(void)

@@ -30,10 +30,15 @@ void term_caps_env(struct term_caps *c, const char *(*get)(const char *name))
 	const char *term = get("TERM");
 	const char *colorterm = get("COLORTERM");
 	const char *fixed = get("SCRY_COLOR");
+	const char *no = get("SCRY_NO");
 	const char *locale = is_set(get("LC_ALL")) ? get("LC_ALL") : is_set(get("LC_CTYPE")) ? get("LC_CTYPE") : get("LANG");
 	c->is_utf8 = has(locale, "utf-8") || has(locale, "utf8");
 	c->is_dumb = !is_set(term) || strcmp(term, "dumb") == 0;
 	c->is_console = term && strcmp(term, "linux") == 0;
+	c->no_sync = has(no, "sync");
+	c->no_margins = has(no, "margins");
+	c->no_bce = has(no, "bce");
+	c->no_key_codes = has(no, "keys");
 	if (has(colorterm, "truecolor") || has(colorterm, "24bit") || has(term, "direct"))
 		c->depth = TERM_TRUE;
 	else if (has(term, "256color") || has(term, "kitty") || has(term, "alacritty") || has(term, "foot"))
@@ -98,17 +103,17 @@ static bool reply_csi(struct term_caps *c, const char *s, size_t len)
 		c->is_answered = true;
 		return false;
 	}
-	if (s[len - 1] == 'u' && !c->has_key_codes) {
+	if (s[len - 1] == 'u' && !c->has_key_codes && !c->no_key_codes) {
 		c->has_key_codes = true;
 		return true;
 	}
 	/* DECRPM: 1 set, 2 reset, 3 always set; 0 not known, 4 always reset. */
 	bool is_known = contains(s, len, ";1$y") || contains(s, len, ";2$y") || contains(s, len, ";3$y");
-	if (is_known && starts(s, len, "?2026;") && !c->has_sync) {
+	if (is_known && starts(s, len, "?2026;") && !c->has_sync && !c->no_sync) {
 		c->has_sync = true;
 		return true;
 	}
-	if (is_known && starts(s, len, "?69;") && !c->has_margins) {
+	if (is_known && starts(s, len, "?69;") && !c->has_margins && !c->no_margins) {
 		c->has_margins = true;
 		return true;
 	}
@@ -144,8 +149,8 @@ static bool reply_dcs(struct term_caps *c, const char *s, size_t len)
 	if (starts(s, len, "1+r524742"))
 		return set_true_colour(c);
 	if (starts(s, len, "1+r626365")) {
-		bool is_news = !c->has_bce;
-		c->has_bce = true;
+		bool is_news = !c->has_bce && !c->no_bce;
+		c->has_bce = !c->no_bce;
 		return is_news;
 	}
 	if (starts(s, len, "1$r"))
@@ -162,7 +167,7 @@ static bool reply_dcs(struct term_caps *c, const char *s, size_t len)
 	if (!starts(c->name, n, "tmux"))
 		return false;
 	set_true_colour(c);
-	c->has_bce = true;
+	c->has_bce = !c->no_bce;
 	return true;
 }
 

@@ -19,11 +19,13 @@ struct term_caps {
 	bool is_utf8;        /* the locale's character set */
 	bool is_light;       /* the terminal's ground is light */
 	bool has_sync, has_margins, has_bce /* erasing takes the ground */, has_key_codes /* kitty's keyboard protocol */;
+	bool no_sync, no_margins, no_bce, no_key_codes; /* SCRY_NO named it */
 	bool is_asked, is_answered; /* queries sent; device attributes, the last of them, arrived */
 	char name[64];       /* what it calls itself, or "" */
 };
 
-/* Reads TERM, COLORTERM, NO_COLOR, SCRY_COLOR, LC_ALL, LC_CTYPE and LANG through `get` (as getenv). */
+/* Reads TERM, COLORTERM, NO_COLOR, SCRY_COLOR, LC_ALL, LC_CTYPE and LANG through `get` (as getenv).
+ * SCRY_NO names what is not to be used, any of "sync margins bce keys". */
 void term_caps_env(struct term_caps *c, const char *(*get)(const char *name));
 
 /* All questions at once, device attributes last. */

@@ -12,7 +12,6 @@
  * its cell. Autowrap is off while we draw (tty.c), so the last column needs no care beyond the same rule.
  */
 #define CELL_UNKNOWN UINT32_MAX
-#define ERASE_MIN 8
 #define GAP_MAX 4 /* unchanged cells that are cheaper to write again than to jump over */
 
 void term_writer_fini(struct term_writer *w)
@@ -75,17 +74,16 @@ static void move_to(struct term_writer *w, int x, int y, struct buf *out)
 {
 	if (w->cur_x == x && w->cur_y == y)
 		return;
-	if (w->cur_y == y && w->cur_x >= 0 && x > w->cur_x) {
+	if (w->cur_y >= 0 && y == w->cur_y + 1) {
+		buf_add_str(out, "\r\n");
+		w->cur_x = 0;
+		w->cur_y = y;
+	}
+	if (w->cur_y == y && w->cur_x >= 0 && x >= w->cur_x) {
 		if (x - w->cur_x == 1)
 			buf_add_str(out, "\x1b[C");
-		else
+		else if (x > w->cur_x)
 			buf_printf(out, "\x1b[%dC", x - w->cur_x);
-	} else if (w->cur_y >= 0 && y == w->cur_y + 1) {
-		buf_add_str(out, "\r\n");
-		if (x == 1)
-			buf_add_str(out, "\x1b[C");
-		else if (x > 1)
-			buf_printf(out, "\x1b[%dC", x);
 	} else if (x == 0) {
 		buf_printf(out, "\x1b[%dH", y + 1);
 	} else {
@@ -175,34 +173,48 @@ static void put_cell(struct term_writer *w, const struct cells *next, int x, int
 		w->front.cell[y * next->w + x + 1] = c[1];
 }
 
-/* Writes again the unchanged cells from the cursor to x when that is shorter than a jump. */
-static void fill_gap(struct term_writer *w, const struct cells *next, int x, int y, struct buf *out)
+/* Whether the pen as it is would write the cell. */
+static bool is_in_pen(const struct term_writer *w, const struct cells_cell *c)
 {
-	if (w->cur_y != y || w->cur_x < 0 || x <= w->cur_x || x - w->cur_x > GAP_MAX || !w->pen_known)
-		return;
-	for (int i = w->cur_x; i < x; i++) {
-		const struct cells_cell *c = &next->cell[y * next->w + i];
-		if (c->cp < 0x20 || c->cp > 0x7e || c->mark[0] || resolve(w, c->st.fg) != w->pen_fg ||
-		    resolve(w, c->st.bg) != w->pen_bg || cell_attr(w, c) != w->pen_attr)
-			return;
-	}
-	while (w->cur_x < x)
-		put_cell(w, next, w->cur_x, y, out);
+	if (c->cp < 0x20 || c->cp > 0x7e || c->mark[0] || resolve(w, c->st.bg) != w->pen_bg)
+		return false;
+	if (is_blank(w, c))
+		return !(w->pen_attr & (CELLS_UNDERLINE | CELLS_REVERSE));
+	return resolve(w, c->st.fg) == w->pen_fg && cell_attr(w, c) == w->pen_attr;
 }
 
-/* Erases a run of blanks at x instead of writing it; the cells it covered, 0 when the run is too short for that. */
+/* Goes to (x, y), writing again unchanged cells on the way when that is shorter than a jump over them. */
+static void go_to(struct term_writer *w, const struct cells *next, int x, int y, struct buf *out)
+{
+	if (w->cur_y >= 0 && y == w->cur_y + 1 && x <= GAP_MAX)
+		move_to(w, 0, y, out);
+	bool is_near = w->cur_y == y && w->cur_x >= 0 && x > w->cur_x && x - w->cur_x <= GAP_MAX && w->pen_known;
+	for (int i = w->cur_x; i < x && is_near; i++)
+		is_near = is_in_pen(w, &next->cell[y * next->w + i]);
+	while (is_near && w->cur_x < x)
+		put_cell(w, next, w->cur_x, y, out);
+	move_to(w, x, y, out);
+}
+
+/* Erases a run of blanks at x instead of writing it; the cells it covered, 0 when writing them is shorter. */
 static int erase_blanks(struct term_writer *w, const struct cells *next, int x, int y, struct buf *out)
 {
 	const struct cells_cell *row = &next->cell[y * next->w];
+	const struct cells_cell *front = &w->front.cell[y * next->w];
 	int n = 0;
+	int need = 0; /* of them up to the last that is not blank yet */
 	while (w->has_bce && x + n < next->w && is_blank(w, &row[x + n]) &&
-	       resolve(w, row[x + n].st.bg) == resolve(w, row[x].st.bg))
+	       resolve(w, row[x + n].st.bg) == resolve(w, row[x].st.bg)) {
+		need = same_look(w, &row[x + n], &front[x + n]) ? need : n + 1;
 		n++;
-	if (n < ERASE_MIN)
+	}
+	bool to_end = x + n == next->w;
+	bool goes_on = !to_end && !same_look(w, &row[x + n], &front[x + n]);
+	if (need <= (to_end ? 3 : n < 10 ? 4 : 5) + (goes_on ? 5 : 0))
 		return 0;
-	move_to(w, x, y, out);
+	go_to(w, next, x, y, out);
 	set_pen(w, &row[x], out);
-	if (x + n == next->w)
+	if (to_end)
 		buf_add_str(out, "\x1b[K");
 	else
 		buf_printf(out, "\x1b[%dX", n);
@@ -227,8 +239,7 @@ static void diff_row(struct term_writer *w, const struct cells *next, int y, str
 			w->front.cell[y * next->w + x] = *c;
 			continue;
 		}
-		fill_gap(w, next, x, y, out);
-		move_to(w, x, y, out);
+		go_to(w, next, x, y, out);
 		put_cell(w, next, x, y, out);
 	}
 }
@@ -314,19 +325,17 @@ static bool is_edge_split(const struct term_writer *w, struct cells_rect r, int 
 	return false;
 }
 
-static void try_scroll(struct term_writer *w, const struct cells *next, struct buf *out)
+static void diff_rows(struct term_writer *w, const struct cells *next, struct buf *out)
 {
-	struct cells_rect r = w->scroll_hint;
-	if (w->no_scroll || r.w < 1 || r.h < 3 || r.x < 0 || r.y < 0 || r.x + r.w > next->w || r.y + r.h > next->h)
-		return;
-	int d = find_shift(w, next, r);
-	if (!d)
-		return;
-	struct cells_rect full = {0, r.y, next->w, r.h};
-	bool use_margins = w->has_margins && r.w < next->w && !is_edge_split(w, r, r.x) && !is_edge_split(w, r, r.x + r.w);
-	struct cells_rect moved = use_margins ? r : full;
-	if (count_diff(w, next, moved, d) + 24 >= count_diff(w, next, moved, 0))
-		return;
+	for (int y = 0; y < next->h; y++) {
+		if (memcmp(&w->front.cell[y * next->w], &next->cell[y * next->w], (size_t)next->w * sizeof(struct cells_cell)))
+			diff_row(w, next, y, out);
+	}
+}
+
+static void scroll(struct term_writer *w, struct cells_rect r, int d, struct buf *out)
+{
+	bool use_margins = r.w < w->front.w;
 	if (use_margins)
 		buf_printf(out, "\x1b[?69h\x1b[%d;%ds", r.x + 1, r.x + r.w);
 	/* The uncovered rows take the current ground on most terminals; they are written in full anyway. */
@@ -334,7 +343,55 @@ static void try_scroll(struct term_writer *w, const struct cells *next, struct b
 	if (use_margins)
 		buf_add_str(out, "\x1b[?69l");
 	w->cur_x = w->cur_y = -1;
-	shift_front(w, moved, d);
+	shift_front(w, r, d);
+}
+
+/* The rows that moved together and by how many (0: none): the hint's, over the full width without margins. */
+static int find_scroll(const struct term_writer *w, const struct cells *next, struct cells_rect *ret)
+{
+	struct cells_rect r = w->scroll_hint;
+	if (w->no_scroll || r.w < 1 || r.h < 3 || r.x < 0 || r.y < 0 || r.x + r.w > next->w || r.y + r.h > next->h)
+		return 0;
+	bool use_margins = w->has_margins && r.w < next->w && !is_edge_split(w, r, r.x) && !is_edge_split(w, r, r.x + r.w);
+	*ret = use_margins ? r : (struct cells_rect){0, r.y, next->w, r.h};
+	int d = find_shift(w, next, r);
+	return d && count_diff(w, next, r, d) < count_diff(w, next, r, 0) ? d : 0;
+}
+
+/* Both ways are written, with a scroll and without; the shorter one stays. What shows afterwards is the same. */
+static void diff_or_scroll(struct term_writer *w, const struct cells *next, struct buf *out)
+{
+	struct cells_rect r;
+	size_t len = (size_t)next->w * (size_t)next->h * sizeof(struct cells_cell);
+	int d = find_scroll(w, next, &r);
+	struct cells_cell *front = d ? malloc(len) : NULL;
+	if (!front) {
+		diff_rows(w, next, out);
+		return;
+	}
+	memcpy(front, w->front.cell, len);
+	struct term_writer before = *w;
+	size_t start = out->len;
+	diff_rows(w, next, out);
+	struct term_writer plain = *w;
+	size_t plain_end = out->len;
+	memcpy(w->front.cell, front, len);
+	free(front);
+	before.front = w->front;
+	*w = before;
+	scroll(w, r, d, out);
+	diff_rows(w, next, out);
+	if (out->failed)
+		return;
+	size_t scroll_len = out->len - plain_end;
+	if (scroll_len < plain_end - start) {
+		memmove(out->data + start, out->data + plain_end, scroll_len);
+		out->len = start + scroll_len;
+		return;
+	}
+	plain.front = w->front;
+	*w = plain;
+	out->len = plain_end;
 }
 
 static bool match_size(struct term_writer *w, const struct cells *next)
@@ -358,11 +415,7 @@ bool term_writer_frame(struct term_writer *w, const struct cells *next, int cur_
 	if (w->cur_shown)
 		buf_add_str(out, "\x1b[?25l");
 	cells_at = out->len;
-	try_scroll(w, next, out);
-	for (int y = 0; y < next->h; y++) {
-		if (memcmp(&w->front.cell[y * next->w], &next->cell[y * next->w], (size_t)next->w * sizeof(struct cells_cell)))
-			diff_row(w, next, y, out);
-	}
+	diff_or_scroll(w, next, out);
 	bool is_changed = out->len != cells_at;
 	bool is_shown = cur_x >= 0 && cur_x < next->w && cur_y >= 0 && cur_y < next->h;
 	if (!is_changed) {
