@@ -326,7 +326,7 @@ static size_t bytes_of_lines(struct pty_term *t, int cnt)
 
 static void test_scroll_bytes(void)
 {
-	static const char *const envs[][2] = {{"SCRY_COLOR=true", NULL}, {"SCRY_NO=margins sync keys", NULL}};
+	static const char *const envs[][3] = {{"SCRY_COLOR=true", NULL}, {"SCRY_NO=margins sync keys", "TERM=tmux-256color", NULL}};
 	static const char *const names[] = {"with margins", "without margins, as in tmux"};
 	for (size_t i = 0; i < sizeof(envs) / sizeof(envs[0]); i++) {
 		struct pty_term t;

@@ -39,6 +39,7 @@ void term_caps_env(struct term_caps *c, const char *(*get)(const char *name))
 	c->no_margins = has(no, "margins");
 	c->no_bce = has(no, "bce");
 	c->no_key_codes = has(no, "keys");
+	c->has_bce = has(term, "tmux") && !c->no_bce;
 	if (has(colorterm, "truecolor") || has(colorterm, "24bit") || has(term, "direct"))
 		c->depth = TERM_TRUE;
 	else if (has(term, "256color") || has(term, "kitty") || has(term, "alacritty") || has(term, "foot"))
