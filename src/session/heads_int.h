@@ -43,8 +43,12 @@ struct heads_walk {
 	/* What is known of the item before its lines are made. */
 	const struct image_func *func;
 	const struct ses_mark *mark;
+	struct ses_text notes[2]; /* what somebody wrote about the function, and before the item; a line each line */
+	uint32_t note_cnts[2];    /* their lines */
 	char label[512];
 	uint32_t label_len;
+	uint8_t patched[16];      /* the item's bytes with patches */
+	bool is_patched;
 	struct image_xref refs[8];
 	uint32_t ref_cnt;
 	/* The line. */
@@ -69,6 +73,16 @@ void heads_fini(struct heads_walk *w);
 /* heads_text.c: the item's text, comment and target into w->line. */
 void heads_item_line(struct heads_walk *w);
 void heads_pre_line(struct heads_walk *w, uint32_t sub);
+
+/* heads_notes.c: what was stated about the item, before its lines are made. Only called where somebody stated anything. */
+void heads_look_notes(struct heads_walk *w);
+/* Line `n` (from 0) of the notes before the item. */
+struct ses_text heads_note_line(const struct heads_walk *w, uint32_t n);
+/* The line and repeatable comments, and the repeatable ones of what the item refers to, before `text` (made by scry) in the
+ * comment of the line. */
+void heads_add_comments(struct heads_walk *w);
+/* The item's first bytes as they are shown: w->line.bytes and w->is_patched. */
+void heads_patch_bytes(struct heads_walk *w);
 
 /* Sections and segments by where they begin, made on first use. */
 _must_use_ struct err *ses_marks(struct ses_snap *sn, const struct ses_mark **ret, uint32_t *ret_cnt);

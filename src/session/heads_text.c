@@ -35,6 +35,20 @@ static void put_s(struct put *p, const char *s)
 	put_n(p, s, strlen(s));
 }
 
+/* As much of it as there is room for, whole characters, and "..." where it was cut. */
+static void put_cut(struct put *p, struct ses_text t)
+{
+	uint32_t room = p->cap - p->len, len = t.len;
+	if (len > room) {
+		len = room > 3 ? room - 3 : 0;
+		while (len && ((uint8_t)t.s[len] & 0xc0) == 0x80)
+			len--;
+	}
+	put_n(p, t.s, len);
+	if (len < t.len)
+		put_s(p, "...");
+}
+
 static void put_hex(struct put *p, uint64_t v)
 {
 	char tmp[18];
@@ -371,6 +385,8 @@ static void code_line(struct heads_walk *w)
 		unknown_line(w);
 		return;
 	}
+	if (w->is_patched)
+		left = w->line.bytes_len;
 	const struct arch *a = w->sn->arch;
 	const struct arch_names names = {ses_name_for_operand, w->sn};
 	a->format(a, p, left, w->line.va, &names, &w->arch_text);
@@ -423,6 +439,8 @@ static void comment_func(struct heads_walk *w, struct put *c, const struct image
 static void comment_demangled(struct heads_walk *w, struct put *c, uint32_t to)
 {
 	const struct image_name *n = image_name_at(w->sn->im, to);
+	if (w->sn->edits && ses_edit_has_name(w->sn, space_va(w->sn->space, to)))
+		return;
 	struct ses_text d = n ? ses_demangle(&w->scratch, ses_pool(w->sn, n->name)) : ses_text_of("", 0);
 	if (!d.len)
 		return;
@@ -560,8 +578,13 @@ void heads_item_line(struct heads_walk *w)
 	};
 	if (w->scratch.used_len)
 		arena_reset(&w->scratch);
+	w->is_patched = false;
+	if (w->sn->edits)
+		heads_patch_bytes(w);
 	if (w->item.kind == IMAGE_CODE)
 		code_line(w);
+	else if (w->is_patched)
+		data_bytes(w, w->line.bytes, w->line.bytes_len);
 	else if (w->seg_is_extern)
 		extern_line(w);
 	else if (w->item.kind == IMAGE_DATA)
@@ -574,6 +597,8 @@ void heads_item_line(struct heads_walk *w)
 		unknown_line(w);
 	item_target(w);
 	item_comment(w);
+	if (w->sn->edits)
+		heads_add_comments(w);
 }
 
 /* --- lines before the item --- */
@@ -604,6 +629,8 @@ static void func_facts(struct heads_walk *w, struct put *p)
 static void func_banner(struct heads_walk *w, struct put *p)
 {
 	const struct image_proto *proto = image_proto_at(w->sn->im, w->item.loc);
+	if (w->sn->edits && ses_edit_has_name(w->sn, w->item.loc + w->va_delta))
+		proto = NULL; /* it has the old name in it */
 	struct ses_text t = proto ? ses_pool(w->sn, proto->text) : ses_text_of("", 0);
 	if (!t.len)
 		t = ses_demangle(&w->scratch, ses_text_of(w->label, w->label_len));
@@ -642,6 +669,7 @@ void heads_pre_line(struct heads_walk *w, uint32_t sub)
 	w->line = (struct ses_head){.va = w->item.loc + w->va_delta, .row = w->item.row == UINT32_MAX ? UINT64_MAX : w->item.row,
 				    .sub = sub, .size = w->item.len, .spans = w->spans, .comment = {"", 0}, .label = {w->label, w->label_len}};
 	struct put p = {w->text, 0, sizeof(w->text)};
+	w->is_patched = false;
 	if (w->scratch.used_len)
 		arena_reset(&w->scratch);
 	uint32_t n = 0;
@@ -652,6 +680,12 @@ void heads_pre_line(struct heads_walk *w, uint32_t sub)
 	} else if (w->func && ++n == sub) {
 		w->line.kind = SES_HEAD_FUNC;
 		func_banner(w, &p);
+		span_add(w, 0, p.len, SES_SPAN_COMMENT);
+	} else if (sub <= n + w->note_cnts[0] + w->note_cnts[1]) {
+		struct ses_text note = heads_note_line(w, sub - n - 1);
+		w->line.kind = SES_HEAD_COMMENT;
+		put_s(&p, "; ");
+		put_cut(&p, note);
 		span_add(w, 0, p.len, SES_SPAN_COMMENT);
 	} else {
 		w->line.kind = SES_HEAD_LABEL;

@@ -221,6 +221,7 @@ static void walk_label(struct heads_walk *w)
 	bool is_named = w->name_pos < w->name_cnt && w->names[w->name_pos].loc == loc;
 	/* What cannot have a name is most lines: an instruction inside a block. */
 	bool is_code = w->item.kind == IMAGE_CODE || w->item.kind == IMAGE_ALIGN;
+	is_named = is_named || (w->sn->edits && ses_edit_has_name(w->sn, loc + w->va_delta));
 	if (is_named || w->func || (is_code ? image_block_starts(w->sn->im, loc) : !w->sn->is_preview || w->seg_is_extern))
 		w->label_len = (uint32_t)ses_name_put(w->sn, loc, w->label, sizeof(w->label));
 }
@@ -260,7 +261,10 @@ static void walk_look(struct heads_walk *w)
 	WALK_TO(w->mark_pos, w->sn->mark_cnt, MARK_LOC, loc);
 	w->mark = w->mark_pos < w->sn->mark_cnt && w->sn->marks[w->mark_pos].loc == loc ? &w->sn->marks[w->mark_pos] : NULL;
 	walk_label(w);
-	w->pre_cnt = (w->mark != NULL) + (w->func != NULL) + (w->label_len != 0);
+	w->note_cnts[0] = w->note_cnts[1] = 0;
+	if (w->sn->edits)
+		heads_look_notes(w);
+	w->pre_cnt = (w->mark != NULL) + (w->func != NULL) + w->note_cnts[0] + w->note_cnts[1] + (w->label_len != 0);
 }
 
 /* --- interface --- */
@@ -269,6 +273,7 @@ static bool walk_begin(struct heads_walk *w, struct ses_snap *sn, uint64_t va)
 {
 	memset(w, 0, offsetof(struct heads_walk, label));
 	w->label_len = w->ref_cnt = 0;
+	w->is_patched = false;
 	w->scratch = (struct arena){0};
 	w->sn = sn;
 	w->funcs = image_funcs(sn->im, &w->func_cnt);

@@ -11,6 +11,7 @@
 static const char *const head_kinds[] = {
 	[SES_HEAD_CODE] = "code", [SES_HEAD_DATA] = "data", [SES_HEAD_STRING] = "string", [SES_HEAD_ALIGN] = "align",
 	[SES_HEAD_UNKNOWN] = "unknown", [SES_HEAD_FUNC] = "func", [SES_HEAD_LABEL] = "label", [SES_HEAD_SEGMENT] = "segment",
+	[SES_HEAD_COMMENT] = "comment",
 };
 
 /* --- JSON --- */
@@ -192,7 +193,8 @@ static void head_line(struct buf *out, const struct ses_head *h, bool has_color)
 	if (has_color)
 		buf_add_str(out, "\033[0m");
 	buf_add(out, "  ", 2);
-	bool is_item = h->kind != SES_HEAD_FUNC && h->kind != SES_HEAD_SEGMENT && h->kind != SES_HEAD_LABEL;
+	bool is_item = h->kind != SES_HEAD_FUNC && h->kind != SES_HEAD_SEGMENT && h->kind != SES_HEAD_LABEL &&
+		       h->kind != SES_HEAD_COMMENT;
 	if (is_item) {
 		uint32_t shown = MIN(h->bytes_len, 8);
 		buf_add_hexbytes(out, h->bytes, shown);

@@ -25,7 +25,9 @@ static void ops_make_etag(struct ops_req *rq)
 	uint64_t h = 0xcbf29ce484222325;
 	h = tag_mix(h, image_meta(sn->im)->target_sha256, 32);
 	h = tag_mix(h, &sn->gen, sizeof(sn->gen));
-	h = tag_mix(h, &sn->rev, sizeof(sn->rev));
+	/* An analysis that found the same has a generation of its own; what else changes an answer is an edit. */
+	uint64_t edit_rev = sn->edits ? edits_view_state(sn->edits)->edit_rev : 0;
+	h = tag_mix(h, &edit_rev, sizeof(edit_rev));
 	h = tag_mix(h, a->op->name, strlen(a->op->name));
 	size_t n = ops_param_cnt(a->op);
 	for (size_t i = 0; i < n; i++) {

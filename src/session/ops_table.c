@@ -63,7 +63,42 @@ static const struct ops_param p_search[] = {
 	P_FLAG("back", "towards lower addresses"),
 	{.name = "limit", .type = OPS_INT, .alias = "count", .value = "N", .help = "at most N hits (1000)"},
 	{.name = "cursor", .type = OPS_STRING, .value = "C", .help = "go on where an answer's next says"}, P_COMMON};
-static const struct ops_param p_check[] = {P_FLAG("image", "every checksum and every stored number of the analysis"), P_COMMON};
+#define P_AUTHOR                                                                                                        \
+	{.name = "author", .type = OPS_STRING, .value = "A", .help = "in whose name (your login name)"},                \
+	{.name = "author_kind", .type = OPS_CHOICE, .choices = "human|agent|script", .value = "K", .help = "human, agent or script (human)"}, \
+	{.name = "note", .type = OPS_STRING, .value = "S", .help = "why, for the journal"}
+
+#define P_EDIT                                                                                                          \
+	{.name = "if_rev", .type = OPS_INT, .value = "R", .help = "refuse when what it touches changed after revision R"}, \
+	P_FLAG("dry_run", "say what would happen, change nothing"), P_AUTHOR,                                           \
+	{.name = "deadline_ms", .type = OPS_INT, .value = "N", .help = "give up after N milliseconds"}, {NULL}
+
+#define P_VALUE(n, req, v, text) {.name = n, .type = OPS_STRING, .is_positional = true, .is_required = req, .value = v, .help = text}
+
+static const struct ops_param p_rename[] = {
+	P_ADDR(false, "what to name"), P_VALUE("name", false, "NAME", "its new name; '' gives back the name it had"),
+	{.name = "from", .type = OPS_STRING, .value = "MAP.json", .help = "many at once: {\"0x401136\":\"name\", \"old\":\"new\"}; - is stdin"},
+	P_FLAG("atomic", "with --from: one refusal refuses all"), P_EDIT};
+static const struct ops_param p_comment[] = {
+	P_ADDR(true, "where"), P_VALUE("text", true, "TEXT", "what to say; '' takes it away"),
+	{.name = "kind", .type = OPS_CHOICE, .choices = "line|block|repeatable|func", .value = "K",
+	 .help = "line (behind it), block (lines before it), repeatable (also at every reference), func"}, P_EDIT};
+static const struct ops_param p_bookmark[] = {
+	P_ADDR(true, "where"), P_VALUE("text", true, "TEXT", "what it is; '' takes it away"), P_EDIT};
+static const struct ops_param p_patch[] = {
+	P_ADDR(true, "where"), P_VALUE("bytes", true, "'DE AD'", "bytes in hex that are shown in place of the file's"), P_EDIT};
+static const struct ops_param p_unpatch[] = {P_ADDR(true, "where the patch begins"), P_EDIT};
+static const struct ops_param p_edit[] = {
+	{.name = "ops", .type = OPS_STRING, .is_required = true, .value = "FILE", .help = "a JSON document with the edits; - is stdin"},
+	P_FLAG("atomic", "one refusal refuses all"), P_EDIT};
+static const struct ops_param p_undo[] = {
+	{.name = "steps", .type = OPS_INT, .is_positional = true, .value = "N", .help = "how many edits (1)"},
+	{.name = "author", .type = OPS_STRING, .value = "A", .help = "only edits of A"},
+	{.name = "note", .type = OPS_STRING, .value = "S", .help = "why, for the journal"}, {NULL}};
+static const struct ops_param p_journal[] = {
+	{.name = "since", .type = OPS_INT, .value = "R", .help = "only what came after revision R"}, P_LIST, P_COMMON};
+static const struct ops_param p_check[] = {P_FLAG("image", "every checksum and every stored number of the analysis"),
+					   P_FLAG("edits", "the journal's file, and that its tables follow from its entries"), P_COMMON};
 static const struct ops_param p_analyze[] = {
 	{.name = "threads", .type = OPS_INT, .value = "N", .help = "use N threads instead of all cores"},
 	P_FLAG("force", "even when the store has an analysis of this file"), P_COMMON};
@@ -98,6 +133,11 @@ static const struct ops_column c_blocks[] = {{"id", "BLOCK", 'r'}, {"addr", "ADD
 static const struct ops_column c_calls[] = {{"caller", "CALLER", 'r'}, {"caller_name", "", 'l'}, {"callee", "CALLEE", 'r'},
 					    {"callee_name", "", 'l'}, {"count", "CALLS", 'r'}, {NULL, NULL, 0}};
 static const struct ops_column c_check[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_journal[] = {
+	{"rev", "REV", 'r'}, {"time", "TIME", 'l'}, {"author", "AUTHOR", 'l'}, {"step", "STEP", 'l'}, {"op", "OP", 'l'}, {"addr", "ADDR", 'r'},
+	{"sub", "", 'l'}, {"undone_by", "UNDONE BY", 'r'}, {"before", "BEFORE", 'l'}, {"after", "AFTER", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_salvage[] = {{"entries", "entries kept", 'l'}, {"lost", "entries lost", 'l'},
+					      {"aside", "damaged file", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_doctor[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {"fix", "WHAT TO DO", 'l'},
 					     {NULL, NULL, 0}};
 static const struct ops_column c_analyze[] = {{"file", "file", 'l'}, {"functions", "functions", 'l'}, {"instructions", "instructions", 'l'},
@@ -109,6 +149,9 @@ static const struct ops_column c_version[] = {{"version", "scry", 'l'}, {"engine
 
 #define READ(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .needs_target = true, .help = h, .params = p, .columns = c, .run = f}
 #define TOOL(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .help = h, .params = p, .columns = c, .run = f}
+
+#define EDIT(n, p, f, h, d) \
+	{.name = n, .cap = SES_CAP_EDIT, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .help = h, .params = p, .run = f, .details = d}
 
 static const struct ops_op ops_all[] = {
 	READ("info", OPS_OBJECT, p_plain, c_info, ops_info, "what the file is, and how much is in it"),
@@ -129,6 +172,25 @@ static const struct ops_op ops_all[] = {
 	 .run = ops_bytes, .help = "bytes as the program sees them in memory"},
 	READ("search", OPS_LIST, p_search, c_hits, ops_search, "find bytes, text, numbers or instructions"),
 	READ("problems", OPS_LIST, p_segments, c_problems, ops_problems, "what is wrong with the file, or could not be read"),
+	EDIT("rename", p_rename, ops_rename, "name an address, or many from a map",
+	     "A name is refused when it is another place's, has spaces or control characters, or would read as an address."),
+	EDIT("comment", p_comment, ops_comment, "comment on an address", NULL),
+	EDIT("bookmark", p_bookmark, ops_bookmark, "mark an address", NULL),
+	EDIT("patch", p_patch, ops_patch, "show other bytes than the file's",
+	     "The file is never written. The listing and bytes show the patch; search and references keep to the file."),
+	EDIT("unpatch", p_unpatch, ops_unpatch, "show the file's own bytes again", NULL),
+	EDIT("edit", p_edit, ops_edit, "many edits as one transaction",
+	     "The document: {\"ops\":[{\"op\":\"rename\",\"addr\":\"0x401136\",\"name\":\"parse\"}, {\"op\":\"comment\",\"addr\":\"main\","
+	     "\"kind\":\"line\",\"text\":\"...\"}, {\"op\":\"bookmark\",\"addr\":A,\"text\":T}, {\"op\":\"patch\",\"addr\":A,\"bytes\":B}, "
+	     "{\"op\":\"unpatch\",\"addr\":A}], \"atomic\":true, \"dry_run\":false, \"if_rev\":R, \"note\":S}. An empty or null value takes the "
+	     "thing away. Each is answered applied, unchanged, or refused with the reason."),
+	EDIT("undo", p_undo, ops_undo, "take back the newest edits",
+	     "Each edit is taken back as a revision of its own, so nothing is erased. One that somebody changed since is refused."),
+	EDIT("redo", p_undo, ops_redo, "make again what undo took back", "Until the next edit."),
+	READ("journal", OPS_LIST, p_journal, c_journal, ops_journal, "who changed what, and when"),
+	{.name = "salvage", .cap = SES_CAP_EDIT, .shape = OPS_OBJECT, .needs_target = true, .params = p_none, .columns = c_salvage,
+	 .run = ops_salvage, .help = "save what can be read of a damaged journal",
+	 .details = "The damaged file is put aside, never deleted. Names, comments and the rest that could be read go on in a new one."},
 	{.name = "analyze", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .params = p_analyze, .columns = c_analyze,
 	 .run = ops_analyze, .help = "analyse now and keep the result",
 	 .details = "Every operation analyses a file it has not seen before; this one does nothing else, and shows how far it is."},

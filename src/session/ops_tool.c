@@ -25,31 +25,50 @@ static void check_row(struct ops_out *o, const char *what, bool ok, const char *
 	ops_out_end_item(o);
 }
 
+/* Every fault of the journal a row; the number of rows. */
+static uint64_t check_edits(struct ops_req *rq)
+{
+	struct buf faults = {0};
+	struct ses *s = rq->sn->ses;
+	struct err *e = ses_check_edits(s, &faults);
+	uint64_t n = 1;
+	bool is_none = e && e->kind == ERR_NOT_FOUND;
+	check_row(rq->out, "journal", !faults.len && (!e || is_none), faults.len ? "damaged" : e ? e->text : "follows from its entries");
+	for (const char *p = faults.data, *end = p + faults.len; p && p < end; n++) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		char *line = arena_strndup(rq->arena, p, (size_t)((nl ? nl : end) - p));
+		check_row(rq->out, "journal", false, line ? line : "");
+		p = nl ? nl + 1 : end;
+	}
+	if (faults.len)
+		rq->out->status = err_fix(err_new(ERR_BAD_INPUT, "%s: the journal is damaged", s->path), "scry salvage FILE saves what can be read");
+	buf_fini(&faults);
+	err_free(e);
+	return n;
+}
+
 struct err *ops_check(struct ops_req *rq)
 {
 	struct findings f = {0};
 	struct ops_out *o = rq->out;
 	const struct ses *s = rq->sn->ses;
+	ops_out_list(o, rq->sn);
+	if (ops_arg_is_set(rq->args, "edits") && !ops_arg_is_set(rq->args, "image")) {
+		ops_out_end_list(o, check_edits(rq));
+		return NULL;
+	}
 	image_check(rq->sn->im, &f);
 	if (image_was_hit(rq->sn->im))
 		finding_add(&f, FINDING_ERROR, UINT64_MAX, "image", "a page of the file is missing");
-	ops_out_list(o, rq->sn);
 	char *text = arena_printf(rq->arena, "%llu bytes, generation %u%s", (unsigned long long)image_file_len(rq->sn->im), rq->sn->gen,
 				  rq->sn->mem.len ? ", in memory only" : "");
 	uint64_t total = 1;
 	check_row(o, "image", f.list.cnt == 0, f.list.cnt ? "damaged" : text ? text : "");
 	for (size_t i = 0; i < f.list.cnt; i++, total++)
 		check_row(o, f.list.data[i].what, false, f.list.data[i].why);
-	if (!ops_arg_is_set(rq->args, "image")) {
-		struct edits_state st = {0};
-		struct edits_view *edits = NULL;
-		struct err *e = s->store ? store_get_state(s->store, s->sha256, &st, &edits) : err_new(ERR_NOT_FOUND, "%s", s->store_note);
-		check_row(o, "journal", !e, e ? e->text : arena_printf(rq->arena, "revision %llu", (unsigned long long)st.rev));
-		total++;
-		edits_view_unref(edits);
-		err_free(e);
-	}
-	if (f.list.cnt)
+	if (!ops_arg_is_set(rq->args, "image") || ops_arg_is_set(rq->args, "edits"))
+		total += check_edits(rq);
+	if (f.list.cnt && !o->status)
 		o->status = err_fix(err_new(ERR_BAD_INPUT, "%s: the image is damaged", s->path), "scry analyze --force FILE makes it anew");
 	findings_fini(&f);
 	ops_out_end_list(o, total);

@@ -44,10 +44,11 @@ static char *heads_take(struct heads_room *r, size_t len)
 	return p;
 }
 
-static bool heads_copy(struct heads_room *r, const struct ses_head *from, struct ses_head *to)
+static bool heads_copy(struct heads_room *r, const struct ses_head *from, bool is_patched, struct ses_head *to)
 {
 	size_t spans_len = from->span_cnt * sizeof(*from->spans);
-	char *p = heads_take(r, spans_len + from->text.len + from->label.len + from->comment.len + 1);
+	char *p = heads_take(r, spans_len + from->text.len + from->label.len + from->comment.len +
+				  (is_patched ? from->bytes_len : 0) + 1);
 	if (!p)
 		return false;
 	*to = *from;
@@ -59,6 +60,9 @@ static bool heads_copy(struct heads_room *r, const struct ses_head *from, struct
 	to->label.s = memcpy(p, from->label.s, from->label.len);
 	p += from->label.len;
 	to->comment.s = memcpy(p, from->comment.s, from->comment.len);
+	p += from->comment.len;
+	if (is_patched)
+		to->bytes = memcpy(p, from->bytes, from->bytes_len);
 	return true;
 }
 
@@ -74,7 +78,7 @@ struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, const st
 		e = err_new(ERR_NOT_FOUND, "0x%llx: is not mapped", (unsigned long long)at->va);
 	struct heads_room room = {.arena = a};
 	while (!e && n < count && heads_next(&w)) {
-		if (!heads_copy(&room, &w.line, &out[n++]))
+		if (!heads_copy(&room, &w.line, w.is_patched && w.line.bytes, &out[n++]))
 			e = &err_nomem;
 		else if (n % 1024 == 0)
 			e = ses_call_check(call);
@@ -130,6 +134,8 @@ uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out,
 			memset(mapped + i, n != 0, n ? n : 1);
 		if (!n)
 			out[i] = 0;
+		if (n && sn->edits)
+			ses_edit_patch(sn, va + i, out + i, n);
 		total += (uint32_t)n;
 		i += n ? (uint32_t)n : 1;
 	}

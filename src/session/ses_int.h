@@ -157,6 +157,17 @@ void ses_put_string(struct ses_snap *sn, const struct image_string *str, size_t 
 /* ses_graph.c */
 _must_use_ struct err *ses_edges(struct ses_snap *sn, const struct ses_call *call, const struct ses_edge_row **ret, uint64_t *ret_cnt);
 
+/* ses_edits.c: what was stated about an address. All of them are a null test where nobody stated anything. */
+size_t ses_edit_name_put(const struct ses_snap *sn, uint64_t va, char *out, size_t cap);
+bool ses_edit_has_name(const struct ses_snap *sn, uint64_t va);
+bool ses_edit_resolve(const struct ses_snap *sn, const char *text, size_t len, uint64_t *ret_va);
+struct ses_text ses_edit_comment(const struct ses_snap *sn, uint64_t va, const char *sub);
+/* The bytes as they are shown: `len` bytes that stand at va, overlaid with what was patched. */
+void ses_edit_patch(const struct ses_snap *sn, uint64_t va, uint8_t *bytes, size_t len);
+bool ses_edit_has_patch(const struct ses_snap *sn, uint64_t first_va, uint64_t last_va);
+/* ses_names.c */
+bool ses_resolve_generated(const char *text, size_t len, uint64_t *ret);
+
 const char *ses_source_name(uint8_t source);
 const char *ses_encoding_name(uint32_t encoding);
 const char *ses_xref_name(uint8_t kind);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of addresses, and the way back. A stored name wins; else what stands at the address gives one whose number is
- * the address, so that the same place has the same name in every run and resolve can read it back without a table.
+ * Names of addresses, and the way back. A name somebody gave wins, then a stored one; else what stands at the address
+ * gives one whose number is the address, so that the same place has the same name in every run and resolve can read it
+ * back without a table.
  */
 #include "session/ses_int.h"
 
@@ -83,16 +84,22 @@ static size_t ses_put_thunk(struct ses_snap *sn, uint32_t loc, char *out, size_t
 	const struct image_func *funcs = image_funcs(sn->im, &cnt);
 	if (f >= cnt || !(funcs[f].flags & IMAGE_FN_THUNK) || funcs[f].thunk_to == LOC_NONE || cap < 3)
 		return 0;
+	memcpy(out, "j_", 2);
+	size_t own_len = sn->edits ? ses_edit_name_put(sn, space_va(sn->space, funcs[f].thunk_to), out + 2, cap - 2) : 0;
+	if (own_len)
+		return 2 + own_len;
 	const struct image_name *n = image_name_at(sn->im, funcs[f].thunk_to);
 	if (!n || !n->name.len)
 		return 0;
-	memcpy(out, "j_", 2);
 	return 2 + ses_put_text(ses_pool(sn, n->name), "", out + 2, cap - 2);
 }
 
 /* In the order of what operands mostly mean: named things, functions, blocks, then data. */
 size_t ses_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap)
 {
+	size_t own_len = sn->edits ? ses_edit_name_put(sn, space_va(sn->space, loc), out, cap) : 0;
+	if (own_len)
+		return own_len;
 	const struct image_name *n = image_name_at(sn->im, loc);
 	if (n && n->name.len)
 		return ses_put_text(ses_pool(sn, n->name), "", out, cap);
@@ -116,6 +123,9 @@ size_t ses_name_for_operand(void *snap, uint64_t va, char *out, size_t cap)
 	uint32_t loc = space_loc(sn->space, va);
 	if (loc == LOC_NONE)
 		return 0;
+	size_t own_len = sn->edits ? ses_edit_name_put(sn, va, out, cap) : 0;
+	if (own_len)
+		return own_len;
 	const struct image_name *n = image_name_at(sn->im, loc);
 	if (n && n->name.len)
 		return ses_put_text(ses_pool(sn, n->name), "", out, cap);
@@ -309,7 +319,7 @@ static struct err *ses_resolve_stored(struct ses_snap *sn, const char *text, siz
 	return NULL;
 }
 
-static bool ses_resolve_generated(const char *text, size_t len, uint64_t *ret)
+bool ses_resolve_generated(const char *text, size_t len, uint64_t *ret)
 {
 	static const char *const prefixes[] = {"sub_", "loc_", "str_", "data_", "byte_", "word_", "dword_", "qword_",
 					       "off_", "unk_"};
@@ -349,7 +359,8 @@ static struct err *ses_resolve_thunk(struct ses_snap *sn, const char *text, size
 	uint64_t to;
 	if (len < 3 || text[0] != 'j' || text[1] != '_')
 		return &err_not_found;
-	struct err *e = ses_resolve_stored(sn, text + 2, len - 2, &to);
+	bool is_own = sn->edits && ses_edit_resolve(sn, text + 2, len - 2, &to);
+	struct err *e = is_own ? NULL : ses_resolve_stored(sn, text + 2, len - 2, &to);
 	if (e)
 		return e;
 	uint32_t cnt, found = 0, loc = space_loc(sn->space, to);
@@ -409,6 +420,8 @@ static struct err *ses_resolve_n(struct ses_snap *sn, const char *text, size_t l
 			return NULL;
 		return err_new(ERR_INVALID, "%.*s: is not an address", (int)len, text);
 	}
+	if (sn->edits && ses_edit_resolve(sn, text, len, ret))
+		return NULL;
 	struct err *e = ses_resolve_stored(sn, text, len, ret);
 	if (e != &err_not_found)
 		return e;

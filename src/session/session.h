@@ -116,7 +116,8 @@ bool ses_va_to_file(struct ses_snap *sn, uint64_t va, uint64_t *ret_off);
 
 enum ses_head_kind { SES_HEAD_CODE, SES_HEAD_DATA, SES_HEAD_STRING, SES_HEAD_ALIGN, SES_HEAD_UNKNOWN,
 		     SES_HEAD_FUNC /* banner before a function */, SES_HEAD_LABEL /* a name on a line of its own */,
-		     SES_HEAD_SEGMENT /* first line of a segment */ };
+		     SES_HEAD_SEGMENT /* first line of a segment */,
+		     SES_HEAD_COMMENT /* a line of somebody's block comment, before the item */ };
 
 /* Kinds of token; the same numbers in JSON `spans` as [off, len, "kind"]. */
 enum ses_span_kind { SES_SPAN_MNEMONIC, SES_SPAN_REG, SES_SPAN_IMM, SES_SPAN_ADDR, SES_SPAN_DISP, SES_SPAN_PUNCT,
@@ -263,5 +264,72 @@ struct ses_search_ask {
 };
 _must_use_ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
 				  struct ses_hit **ret);
+
+/* --- edits --------------------------------------------------------------------------------------------------- */
+
+/*
+ * What people and agents state about the target, kept in its journal (docs/store.md). An edit is confirmed once it is on
+ * disk, which is when these return. Every reader shows what stands at its snapshot's revision.
+ */
+enum ses_edit_status { SES_EDIT_APPLIED, SES_EDIT_UNCHANGED, SES_EDIT_REFUSED };
+
+struct ses_edit {
+	const char *op;       /* "rename", "comment", "bookmark", "patch", ...: the journal's names */
+	uint64_t addr;
+	const char *sub;      /* of a comment: "line", "block", "repeatable", "func"; else "" */
+	const char *value;    /* null: take it away */
+	size_t value_len;
+	/* Set by ses_edit(): */
+	enum ses_edit_status status;
+	const char *before;   /* null: none */
+	size_t before_len;
+	const char *why;      /* of a refusal */
+};
+
+struct ses_edit_opts {
+	bool is_atomic;       /* one refusal refuses all */
+	bool is_dry_run;      /* says what would happen */
+	bool has_if_rev;      /* refuse with `stale` when something touched is newer than if_rev */
+	uint64_t if_rev;
+	const char *author;   /* null: the user's login name */
+	const char *author_kind; /* "human", "agent", "script"; null: human */
+	const char *note;     /* may be null */
+};
+
+/* One transaction, one revision, one undo step. Errors, and then nothing changed: stale, busy, readonly, io, invalid (an
+ * op that is none). The session's newest snapshot shows the result afterwards. */
+_must_use_ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const struct ses_edit_opts *opts, struct arena *a,
+				uint64_t *ret_rev);
+
+struct ses_undone { uint64_t rev, target, changes; const char *author, *note /* "" */; };
+/* Takes back up to `steps` edits that stand, newest first (of `of_author` only, when not null); each is a revision. What was
+ * done stays done when a later step is refused with `stale`. */
+struct ses_undo_ask { bool is_redo; uint32_t steps; const char *of_author; };
+struct ses_undone_list { struct ses_undone *list; uint32_t cnt; uint64_t rev; };
+_must_use_ struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct ses_edit_opts *opts, struct arena *a,
+				struct ses_undone_list *ret);
+
+struct ses_entry {
+	uint64_t seq, rev, time_ns, undone_by, undoes; /* 0: none */
+	const char *author, *author_kind, *op, *sub, *step, *note;
+	bool has_addr;
+	uint64_t addr;
+	struct ses_text before, after;
+	bool has_before, has_after;
+};
+struct ses_journal_ask { uint64_t since, first_seq; uint32_t limit; };
+/* Entries of revisions after `since`, numbered from 1, oldest first. */
+_must_use_ struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret,
+				   uint32_t *ret_cnt, uint64_t *ret_total);
+
+/* Brings the session's newest snapshot to the newest revision of the journal: somebody else may have edited. */
+_must_use_ struct err *ses_refresh(struct ses *s);
+
+/* What is wrong with the journal, a line each; empty when nothing is. */
+struct buf;
+_must_use_ struct err *ses_check_edits(struct ses *s, struct buf *ret);
+/* Saves what can be read of a damaged journal into a new one and puts the damaged one aside; *ret_aside is its path. */
+struct ses_salvaged { uint64_t entries, lost; const char *aside; };
+_must_use_ struct err *ses_salvage(struct ses *s, struct arena *a, struct ses_salvaged *ret);
 
 #endif

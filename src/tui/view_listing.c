@@ -198,7 +198,7 @@ static enum term_role span_role(uint8_t kind)
 
 static bool is_item_line(const struct ses_head *h)
 {
-	return h->kind != SES_HEAD_FUNC && h->kind != SES_HEAD_LABEL && h->kind != SES_HEAD_SEGMENT;
+	return h->kind != SES_HEAD_FUNC && h->kind != SES_HEAD_LABEL && h->kind != SES_HEAD_SEGMENT && h->kind != SES_HEAD_COMMENT;
 }
 
 /* End of the mnemonic with its prefixes: what stands in the first column. */

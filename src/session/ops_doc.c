@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only file that knows jansson, whose names are those of our own writer. */
+#include "session/ops_doc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <string.h>
+
+#define DOC_LEN_MAX ((size_t)64 << 20)
+#define DOC_DEPTH_MAX 16
+
+static struct err *doc_read_all(const char *path, struct arena *a, char **ret, size_t *ret_len)
+{
+	bool is_stdin = !strcmp(path, "-");
+	_cleanup_close_ int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0, cap = 0;
+	if (fd < 0)
+		return err_os(errno, "%s", path);
+	for (;;) {
+		if (cap - len < 65536) {
+			char *grown = realloc(text, cap * 2 + 65536);
+			if (!grown)
+				return &err_nomem;
+			text = grown;
+			cap = cap * 2 + 65536;
+		}
+		ssize_t n = read(fd, text + len, cap - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_os(errno, "%s", path);
+		if (!n)
+			break;
+		len += (size_t)n;
+		if (len > DOC_LEN_MAX)
+			return err_new(ERR_BUDGET, "%s: is longer than 64 MB", path);
+	}
+	*ret = arena_strndup(a, text, len);
+	*ret_len = len;
+	return *ret ? NULL : &err_nomem;
+}
+
+static bool doc_take(const json_t *j, struct arena *a, unsigned depth, struct ops_doc *ret);
+
+static bool doc_take_list(const json_t *j, struct arena *a, unsigned depth, struct ops_doc *ret)
+{
+	ret->kind = OPS_DOC_LIST;
+	ret->cnt = json_array_size(j);
+	ret->items = ARENA_ARRAY(a, struct ops_doc, ret->cnt + 1);
+	for (size_t i = 0; ret->items && i < ret->cnt; i++) {
+		if (!doc_take(json_array_get(j, i), a, depth + 1, &ret->items[i]))
+			return false;
+	}
+	return ret->items != NULL;
+}
+
+static bool doc_take_object(const json_t *j, struct arena *a, unsigned depth, struct ops_doc *ret)
+{
+	const char *key;
+	json_t *value;
+	ret->kind = OPS_DOC_OBJECT;
+	ret->items = ARENA_ARRAY(a, struct ops_doc, json_object_size(j) + 1);
+	if (!ret->items)
+		return false;
+	json_object_foreach((json_t *)j, key, value) {
+		struct ops_doc *item = &ret->items[ret->cnt++];
+		if (!doc_take(value, a, depth + 1, item))
+			return false;
+		item->key = arena_strndup(a, key, strlen(key));
+		if (!item->key)
+			return false;
+	}
+	return true;
+}
+
+static bool doc_take(const json_t *j, struct arena *a, unsigned depth, struct ops_doc *ret)
+{
+	*ret = (struct ops_doc){.kind = OPS_DOC_OTHER};
+	if (json_is_object(j) && depth < DOC_DEPTH_MAX)
+		return doc_take_object(j, a, depth, ret);
+	if (json_is_array(j) && depth < DOC_DEPTH_MAX)
+		return doc_take_list(j, a, depth, ret);
+	if (json_is_string(j)) {
+		ret->kind = OPS_DOC_STRING;
+		ret->len = json_string_length(j);
+		ret->s = arena_strndup(a, json_string_value(j), ret->len);
+		return ret->s != NULL;
+	}
+	if (json_is_integer(j)) {
+		ret->kind = OPS_DOC_INT;
+		ret->num = json_integer_value(j);
+	} else if (json_is_boolean(j)) {
+		ret->kind = OPS_DOC_BOOL;
+		ret->num = json_is_true(j);
+	} else if (json_is_null(j)) {
+		ret->kind = OPS_DOC_NULL;
+	}
+	return true;
+}
+
+struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret)
+{
+	char *text = NULL;
+	size_t len = 0;
+	json_error_t where;
+	struct err *e = doc_read_all(path, a, &text, &len);
+	if (e)
+		return e;
+	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+	if (!j)
+		return err_new(ERR_INVALID, "%s: line %d, column %d: %s", path, where.line, where.column, where.text);
+	if (!json_is_object(j))
+		e = err_new(ERR_INVALID, "%s: is not a JSON object", path);
+	else if (!doc_take(j, a, 0, ret))
+		e = &err_nomem;
+	json_decref(j);
+	return e;
+}
+
+const struct ops_doc *ops_doc_find(const struct ops_doc *object, const char *key)
+{
+	for (size_t i = 0; object->kind == OPS_DOC_OBJECT && i < object->cnt; i++) {
+		if (!strcmp(object->items[i].key, key))
+			return &object->items[i];
+	}
+	return NULL;
+}
+
+const char *ops_doc_str(const struct ops_doc *object, const char *key)
+{
+	const struct ops_doc *v = ops_doc_find(object, key);
+	return v && v->kind == OPS_DOC_STRING ? v->s : NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SESSION_OPS_DOC_H
+#define SESSION_OPS_DOC_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* JSON that a caller hands in (a map of names, a list of edits), read into an arena. Untrusted: at most 64 MB, 16 levels
+ * deep, keys at most once an object. */
+enum ops_doc_kind { OPS_DOC_NULL, OPS_DOC_BOOL, OPS_DOC_INT, OPS_DOC_STRING, OPS_DOC_LIST, OPS_DOC_OBJECT, OPS_DOC_OTHER };
+
+struct ops_doc {
+	enum ops_doc_kind kind;
+	const char *key;       /* of a member of an object; else null */
+	int64_t num;           /* of INT; 0 or 1 of BOOL */
+	const char *s;         /* of STRING; NUL-terminated, but may hold NULs */
+	size_t len;
+	struct ops_doc *items; /* of LIST and OBJECT, in the order written */
+	size_t cnt;
+};
+
+/* Reads a file ("-": standard input) whose document is an object. Errors: bad_input, io, budget, invalid with line and column. */
+_must_use_ struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret);
+/* The member with that key, or null. */
+const struct ops_doc *ops_doc_find(const struct ops_doc *object, const char *key);
+/* The string of the member with that key, or null when there is none or it is no string. */
+const char *ops_doc_str(const struct ops_doc *object, const char *key);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Edits as front ends make them: the journal is opened for the call, written, and the session's newest snapshot is replaced by
+ * one that shares the image and has the newer facts.
+ */
+#include "session/ses_edit_int.h"
+#include "session/store_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static void close_editsp(struct edits **e)
+{
+	edits_close(*e);
+}
+#define _cleanup_edits_ _cleanup_(close_editsp)
+
+/* The caller acts as the store's owner. */
+static struct err *open_edits(struct ses *s, bool is_read_only, struct edits **ret)
+{
+	if (!s->store || !s->has_sha256)
+		return err_fix(err_new(ERR_READONLY, "%s: there is no store to keep edits in%s%s", s->path, s->store_note ? ": " : "",
+				       s->store_note ? s->store_note : ""), "scry doctor says what is wrong with it");
+	return store_open_edits(s->store, s->sha256, is_read_only, ret);
+}
+
+/* The newest snapshot with the facts of now. The view before is what the newer one is made from. */
+static struct err *refresh_from(struct ses *s, struct edits *e)
+{
+	struct ses_snap *was = ses_snap_get(s);
+	struct edits_view *view = NULL;
+	struct err *why = edits_view_get(e, was->edits, &view);
+	const struct edits_state *st = why ? NULL : edits_view_state(view);
+	if (why || st->rev == was->rev || st->image_gen != was->gen) {
+		edits_view_unref(view);
+		ses_snap_put(was);
+		return why;
+	}
+	struct ses_snap *sn = ses_snap_new(s, image_ref(was->im), NULL, false);
+	if (!sn) {
+		image_unref(was->im);
+		edits_view_unref(view);
+		ses_snap_put(was);
+		return &err_nomem;
+	}
+	sn->edits = view;
+	sn->rev = st->rev;
+	sn->gen = was->gen;
+	ses_snap_put(was);
+	ses_publish(s, sn);
+	return NULL;
+}
+
+struct err *ses_refresh(struct ses *s)
+{
+	if (!s->store || !s->has_sha256)
+		return NULL;
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_edits_ struct edits *e = NULL;
+	struct err *why = open_edits(s, true, &e);
+	return why ? why : refresh_from(s, e);
+}
+
+static struct err *take_opts(const struct ses_edit_opts *o, struct edits_opts *ret)
+{
+	static const char *const kinds[] = {[EDITS_HUMAN] = "human", [EDITS_AGENT] = "agent", [EDITS_SCRIPT] = "script"};
+	*ret = (struct edits_opts){.is_atomic = o->is_atomic, .is_dry_run = o->is_dry_run, .author = o->author, .note = o->note,
+				   .if_rev = o->has_if_rev ? (int64_t)MIN(o->if_rev, (uint64_t)INT64_MAX) : -1};
+	for (size_t i = 0; o->author_kind && i < ARRAY_LEN(kinds); i++) {
+		if (!strcmp(kinds[i], o->author_kind)) {
+			ret->author_kind = (enum edits_author_kind)i;
+			return NULL;
+		}
+	}
+	return o->author_kind ? err_new(ERR_INVALID, "%s: an author is human, agent or script", o->author_kind) : NULL;
+}
+
+static struct err *take_edits(const struct ses_edit *edits, size_t cnt, struct arena *a, struct edits_change **ret)
+{
+	struct edits_change *c = ARENA_ARRAY(a, struct edits_change, cnt + 1);
+	if (!c)
+		return &err_nomem;
+	for (size_t i = 0; i < cnt; i++) {
+		c[i] = (struct edits_change){.va = edits[i].addr, .sub = edits[i].sub ? edits[i].sub : "", .value = edits[i].value,
+					     .value_len = edits[i].value_len};
+		if (!edits_kind_find(edits[i].op, &c[i].kind) || c[i].kind == EDITS_ANALYSIS)
+			return err_new(ERR_INVALID, "%s: there is no such edit", edits[i].op);
+	}
+	*ret = c;
+	return NULL;
+}
+
+struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const struct ses_edit_opts *opts, struct arena *a,
+		     uint64_t *ret_rev)
+{
+	struct edits_change *c = NULL;
+	struct edits_opts o;
+	struct err *why = take_opts(opts, &o);
+	if (!why)
+		why = take_edits(edits, cnt, a, &c);
+	if (why)
+		return why;
+	if (!s->store)
+		return open_edits(s, false, NULL);
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_edits_ struct edits *e = NULL;
+	struct ses_snap *sn = ses_snap_get(s);
+	o.refuse = ses_edit_refuse;
+	o.ctx = sn;
+	why = open_edits(s, false, &e);
+	if (!why)
+		why = edits_commit(e, c, cnt, &o, a, ret_rev);
+	ses_snap_put(sn);
+	if (why)
+		return why;
+	for (size_t i = 0; i < cnt; i++) {
+		edits[i].status = (enum ses_edit_status)c[i].status;
+		edits[i].before = c[i].before;
+		edits[i].before_len = c[i].before_len;
+		edits[i].why = c[i].why;
+	}
+	if (!o.is_dry_run)
+		store_touch_stamp(s->store, s->sha256);
+	return refresh_from(s, e);
+}
+
+struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct ses_edit_opts *opts, struct arena *a,
+		     struct ses_undone_list *ret)
+{
+	struct edits_opts o;
+	struct edits_steps steps = {0};
+	*ret = (struct ses_undone_list){0};
+	struct err *why = take_opts(opts, &o);
+	if (why)
+		return why;
+	if (!s->store)
+		return open_edits(s, false, NULL);
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_edits_ struct edits *e = NULL;
+	why = open_edits(s, false, &e);
+	if (why)
+		return why;
+	why = ask->is_redo ? edits_redo(e, ask->steps, ask->of_author, &o, a, &steps) :
+			     edits_undo(e, ask->steps, ask->of_author, &o, a, &steps);
+	ret->list = ARENA_ARRAY(a, struct ses_undone, steps.cnt + 1);
+	for (uint32_t i = 0; ret->list && i < steps.cnt; i++) {
+		const struct edits_step *st = &steps.list[i];
+		ret->list[ret->cnt++] = (struct ses_undone){st->rev, st->target, st->cnt, st->author, st->note ? st->note : ""};
+	}
+	if (ret->cnt)
+		store_touch_stamp(s->store, s->sha256);
+	struct err *late = refresh_from(s, e);
+	struct ses_snap *sn = ses_snap_get(s);
+	ret->rev = sn->rev;
+	ses_snap_put(sn);
+	if (!why)
+		return late;
+	err_free(late);
+	return why;
+}
+
+struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret, uint32_t *ret_cnt,
+			uint64_t *ret_total)
+{
+	struct edits_entry *j = NULL;
+	uint32_t cnt = 0;
+	if (!s->store)
+		return open_edits(s, true, NULL);
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_edits_ struct edits *e = NULL;
+	struct err *why = open_edits(s, true, &e);
+	if (!why)
+		why = edits_journal(e, &(struct edits_journal_ask){ask->since, ask->first_seq, ask->limit}, a, &j, &cnt, ret_total);
+	struct ses_entry *out = why ? NULL : ARENA_ARRAY(a, struct ses_entry, (size_t)cnt + 1);
+	if (!why && !out)
+		why = &err_nomem;
+	for (uint32_t i = 0; !why && i < cnt; i++) {
+		out[i] = (struct ses_entry){
+			.seq = j[i].seq, .rev = j[i].rev, .time_ns = j[i].time_ns, .undone_by = j[i].undone_by, .undoes = j[i].undoes,
+			.author = j[i].author, .author_kind = j[i].author_kind, .op = edits_kind_name(j[i].kind), .sub = j[i].sub,
+			.step = j[i].step, .note = j[i].note ? j[i].note : "", .has_addr = j[i].has_va, .addr = j[i].va,
+			.before = ses_text_of(j[i].before, j[i].before_len), .after = ses_text_of(j[i].after, j[i].after_len),
+			.has_before = j[i].before != NULL, .has_after = j[i].after != NULL,
+		};
+	}
+	if (why)
+		return why;
+	*ret = out;
+	*ret_cnt = cnt;
+	return NULL;
+}
+
+struct err *ses_check_edits(struct ses *s, struct buf *ret)
+{
+	if (!s->store)
+		return open_edits(s, true, NULL);
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_edits_ struct edits *e = NULL;
+	struct err *why = open_edits(s, true, &e);
+	if (!why)
+		return edits_check(e, ret);
+	if (why->kind != ERR_BAD_INPUT)
+		return why;
+	buf_printf(ret, "%s\n", why->text);
+	err_free(why);
+	return NULL;
+}
+
+/* --- salvage --- */
+
+/* The damaged file and its log under another name: the log first, so that it never stands beside a file it is not of. */
+static struct err *put_aside(const char *path, const char *aside)
+{
+	static const char *const tails[] = {"-wal", "-shm", ""};
+	for (size_t i = 0; i < ARRAY_LEN(tails); i++) {
+		_cleanup_free_ char *from = NULL;
+		_cleanup_free_ char *to = NULL;
+		if (asprintf(&from, "%s%s", path, tails[i]) < 0 || asprintf(&to, "%s%s", aside, tails[i]) < 0)
+			return &err_nomem;
+		if (rename(from, to) && errno != ENOENT)
+			return err_os(errno, "%s: cannot be put aside", from);
+	}
+	return NULL;
+}
+
+struct err *ses_salvage(struct ses *s, struct arena *a, struct ses_salvaged *ret)
+{
+	if (!s->store)
+		return open_edits(s, true, NULL);
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_free_ char *path = store_target_path(s->store, s->sha256, "edits.db");
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	char *made = path ? arena_printf(a, "%s.salvaged-%lld", path, (long long)now.tv_sec) : NULL;
+	char *aside = path ? arena_printf(a, "%s.damaged-%lld", path, (long long)now.tv_sec) : NULL;
+	struct stat st;
+	if (!made || !aside)
+		return &err_nomem;
+	if (stat(path, &st))
+		return err_new(ERR_NOT_FOUND, "%s: there is no journal", path);
+	struct err *why = edits_salvage(path, made, &ret->entries, &ret->lost);
+	if (!why)
+		why = put_aside(path, aside);
+	if (!why && rename(made, path))
+		why = err_os(errno, "%s: the salvaged journal is in %s", path, made);
+	ret->aside = aside;
+	return why;
+}
