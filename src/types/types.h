@@ -168,6 +168,16 @@ struct types_place {
  */
 _must_use_ struct err *types_parse(struct types *t, const char *text, size_t len, struct types_place *ret_place);
 
+/*
+ * Parses texts whose order is not known, each of them all or nothing: what failed is tried again until a round takes none.
+ * ret_why[i] is null when the text was taken, else why not (owned). Cost: all texts once for each level of what needs what.
+ */
+struct types_text {
+	const char *text;
+	size_t len;
+};
+_must_use_ struct err *types_parse_unordered(struct types *t, const struct types_text *list, size_t cnt, struct err **ret_why);
+
 /* Parses one type name: "char *[4]", "struct x const *", also with a name: "unsigned long flags". */
 _must_use_ struct err *types_parse_type(struct types *t, const char *text, size_t len, struct types_place *ret_place,
 					struct types_ref *ret);
@@ -183,6 +193,10 @@ struct types_mark {
 };
 struct types_mark types_mark(const struct types *t);
 void types_rewind(struct types *t, const struct types_mark *mark);
+
+/* The next declaration after index `after` (0: the first) that was made, completed or made to say more since the mark; 0: no
+ * more. Constants are left out: their enum has them. */
+uint32_t types_next_changed(const struct types *t, const struct types_mark *since, uint32_t after);
 
 /* The record of a type; never null for an id of this set. */
 const struct types_type *types_get(const struct types *t, uint32_t id);

@@ -31,6 +31,8 @@ static bool decl_merge(struct types_parser *p, uint32_t idx, const struct types_
 	/* What neither declaration said must not get lost: a prototype stays when () comes after it. */
 	if (!(new->flags & (TYPES_F_OPEN | TYPES_F_NOPROTO)) || old->flags & (TYPES_F_OPEN | TYPES_F_NOPROTO))
 		to->type = with->type;
+	/* It may name types that came after the first declaration. */
+	to->order = ++t->order;
 	if (with->asm_name)
 		to->asm_name = with->asm_name;
 	return true;
@@ -215,6 +217,38 @@ struct err *types_parse(struct types *t, const char *text, size_t len, struct ty
 	while (!types_is(&p, TOK_EOF) && !p.err)
 		parse_external(&p);
 	return parse_end(&p, &mark, ret_place);
+}
+
+struct err *types_parse_unordered(struct types *t, const struct types_text *list, size_t cnt, struct err **ret_why)
+{
+	_cleanup_free_ bool *is_taken = alloc_array(cnt, sizeof(*is_taken));
+	if (!is_taken)
+		return &err_nomem;
+	for (size_t i = 0; i < cnt; i++)
+		ret_why[i] = NULL;
+	size_t left = cnt;
+	for (bool has_moved = true; has_moved && left;) {
+		has_moved = false;
+		for (size_t i = 0; i < cnt; i++) {
+			if (is_taken[i])
+				continue;
+			err_free(ret_why[i]);
+			ret_why[i] = types_parse(t, list[i].text, list[i].len, NULL);
+			is_taken[i] = !ret_why[i];
+			has_moved |= is_taken[i];
+			left -= is_taken[i];
+		}
+	}
+	return NULL;
+}
+
+uint32_t types_next_changed(const struct types *t, const struct types_mark *since, uint32_t after)
+{
+	for (uint32_t i = after + 1; i < t->decls.cnt; i++) {
+		if (t->decls.data[i].order > since->order && t->decls.data[i].kind != TYPES_D_CONST)
+			return i;
+	}
+	return 0;
 }
 
 /* One declarator, which may lack a name, and then nothing. */

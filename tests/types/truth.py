@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""truth.py headers CHECKS [FOLDER...|--some]: parses each header alone after the preprocessor and lets the compilers judge.
-truth.py random CHECKS COUNT [SEED]: the same for made-up declarations, for all three ABIs, bit-fields by their bytes.
+"""truth.py headers CHECKS [--abi ABI] [FOLDER...|--some]: parses each header alone after the preprocessor and lets the
+compilers judge.
+truth.py random CHECKS COUNT [SEED]: the same for made-up declarations, for all three ABIs, bit-fields by their bytes; gcc
+judges everything, clang what it does not do differently (attributes of bit-fields, #pragma pack).
 
 CHECKS is the program types_checks. Of a header that the compiler itself takes, these are counted: parsed; every size, offset
 and value as the compiler says; what is printed compiles, has the same layout, and prints the same again.
@@ -9,15 +11,16 @@ and value as the compiler says; what is printed compiles, has the same layout, a
 import glob
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 
-ABIS = {
-    "x86_64": ["gcc"],
-    "i386": ["gcc", "-m32"],
-    "aarch64": ["aarch64-linux-gnu-gcc"],
-}
+ABIS = ("x86_64", "i386", "aarch64")
+GCC = {"x86_64": ["gcc"], "i386": ["gcc", "-m32"], "aarch64": ["aarch64-linux-gnu-gcc"]}
+CLANG = {abi: ["clang", f"--target={abi}-linux-gnu"] for abi in ABIS}
+# Those with the headers of their machine.
+PREPROCESSORS = {"x86_64": "gcc", "i386": "i686-linux-gnu-gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 SOME = ["stdio.h", "stdlib.h", "string.h", "signal.h", "pthread.h", "netdb.h", "math.h", "complex.h", "elf.h", "link.h", "sys/stat.h",
         "sys/socket.h", "sys/ucontext.h", "sys/epoll.h", "linux/bpf.h", "linux/fuse.h", "linux/if_ether.h", "linux/nl80211.h",
         "linux/videodev2.h", "linux/kvm.h", "linux/io_uring.h", "linux/perf_event.h"]
@@ -27,16 +30,16 @@ def run(cmd, text=None):
     return subprocess.run(cmd, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
 
 
-def compiles(abi, text):
+def compiles(cc, text):
     """The compiler's first error, or null."""
-    done = run(ABIS[abi] + ["-w", "-fsyntax-only", "-x", "c", "-"], text)
+    done = run(cc + ["-w", "-fsyntax-only", "-x", "c", "-"], text)
     if done.returncode == 0:
         return None
     errors = [line for line in done.stderr.decode(errors="replace").splitlines() if "error" in line]
     return errors[0] if errors else "failed"
 
 
-def judge(checks, abi, text, folder):
+def judge(checks, abi, cc, text, folder):
     """What is wrong with our reading of a text that the compiler takes; null when nothing is."""
     path = os.path.join(folder, "t.i")
     with open(path, "wb") as f:
@@ -44,11 +47,11 @@ def judge(checks, abi, text, folder):
     first = run([checks, abi, path])
     if first.returncode:
         return "parse: " + first.stderr.decode(errors="replace").strip()[:300]
-    wrong = compiles(abi, text + b"\n" + first.stdout)
+    wrong = compiles(cc, text + b"\n" + first.stdout)
     if wrong:
         return "layout: " + wrong
     printed = run([checks, abi, path, "--print"]).stdout
-    wrong = compiles(abi, printed)
+    wrong = compiles(cc, printed)
     if wrong:
         return "printed: " + wrong
     with open(path, "wb") as f:
@@ -74,6 +77,10 @@ def judge_bits(checks, text, folder):
 
 
 def headers(checks, names):
+    abi = "x86_64"
+    if names and names[0] == "--abi":
+        abi = names[1]
+        names = names[2:]
     if names == ["--some"]:
         names = SOME
     files = []
@@ -84,11 +91,11 @@ def headers(checks, names):
     with tempfile.TemporaryDirectory() as folder:
         for name in files:
             include = f"#include \"{name}\"\n" if name[0] == "/" else f"#include <{name}>\n"
-            made = run(["gcc", "-E", "-x", "c", "-"], include.encode())
-            if made.returncode or compiles("x86_64", made.stdout):
+            made = run([PREPROCESSORS[abi], "-E", "-x", "c", "-"], include.encode())
+            if made.returncode or compiles(GCC[abi], made.stdout):
                 refused += 1
                 continue
-            wrong = judge(checks, "x86_64", made.stdout, folder)
+            wrong = judge(checks, abi, GCC[abi], made.stdout, folder)
             if wrong:
                 bad.append(f"{name}: {wrong}")
             else:
@@ -103,7 +110,8 @@ def headers(checks, names):
 class Maker:
     """Random declarations that compilers take."""
 
-    def __init__(self, rnd, abi):
+    def __init__(self, rnd, abi, is_plain):
+        self.is_plain = is_plain
         self.rnd = rnd
         self.abi = abi
         self.names = 0
@@ -139,7 +147,7 @@ class Maker:
             width = rnd.randrange(0, bits + 1) if rnd.random() < 0.9 else 0
             if not width or rnd.random() < 0.1:
                 return f"{base} : {width}"
-            return f"{base} {self.name('b')} : {width}" + self.attrs(0.05)
+            return f"{base} {self.name('b')} : {width}" + self.attrs(0 if self.is_plain else 0.05)
         if kind < 0.55 and depth < 3:
             return self.struct(depth + 1)
         base = self.scalar()
@@ -164,7 +172,7 @@ class Maker:
                  "typedef int al0 __attribute__((aligned(16)));", "typedef long long lo0 __attribute__((aligned(2)));",
                  "typedef float vec0 __attribute__((vector_size(16)));"]
         for _ in range(cnt):
-            pack = rnd.random() < 0.15
+            pack = not self.is_plain and rnd.random() < 0.15
             if pack:
                 lines.append(f"#pragma pack(push, {1 << rnd.randrange(5)})")
             body = self.struct()
@@ -179,26 +187,28 @@ class Maker:
 
 
 def random_texts(checks, cnt, seed):
-    good = 0
+    good = refused = 0
     bad = []
-    refused = 0
+    runs = [(abi, cc[abi], cc is CLANG) for cc in (GCC, CLANG) for abi in ABIS]
+    for run_ in [r for r in runs if not shutil.which(r[1][0])]:
+        print(f"skipped: there is no {run_[1][0]}")
+        runs.remove(run_)
     with tempfile.TemporaryDirectory() as folder:
-        for i in range(cnt):
-            for abi in ABIS:
-                text = Maker(random.Random(f"{seed} {i} {abi}"), abi).text(20)
-                wrong = compiles(abi, text)
-                if wrong:
-                    refused += 1
-                    continue
-                wrong = judge(checks, abi, text, folder)
-                if not wrong and abi == "x86_64":
-                    wrong = judge_bits(checks, text, folder)
-                if wrong:
-                    bad.append(f"seed {seed} text {i} {abi}: {wrong}")
-                    with open(os.path.join(tempfile.gettempdir(), f"types-{seed}-{i}-{abi}.c"), "wb") as f:
-                        f.write(text)
-                else:
-                    good += 1
+        for i, (abi, cc, is_clang) in ((i, run_) for i in range(cnt) for run_ in runs):
+            text = Maker(random.Random(f"{seed} {i} {cc}"), abi, is_clang).text(20)
+            if compiles(cc, text):
+                refused += 1
+                continue
+            wrong = judge(checks, abi, cc, text, folder)
+            if not wrong and abi == "x86_64":
+                wrong = judge_bits(checks, text, folder)
+            if not wrong:
+                good += 1
+                continue
+            kept = os.path.join(tempfile.gettempdir(), f"types-{seed}-{i}-{abi}.c")
+            bad.append(f"seed {seed} text {i} {' '.join(cc)}: {wrong} (in {kept})")
+            with open(kept, "wb") as f:
+                f.write(text)
     for line in bad:
         print("not ok -", line)
     print(f"{good} texts right, {len(bad)} wrong, {refused} the compiler refuses")

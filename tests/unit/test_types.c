@@ -229,6 +229,7 @@ static void test_printing(void **state)
 		      "};\nstruct t {\n\tchar c;\n\tint d;\n};\n");
 	assert_prints("int old(a, b) int a; char *b; { return '}' + \"}\"[0]; } static int x = { 3, (4, 5) }, y;",
 		      "int old();\nstatic int x;\nstatic int y;\n");
+	assert_prints("int f(); typedef long T; int f(T);", "typedef long T;\nint f(T);\n");
 	assert_prints("int x[]; int x[3]; int f(); int f(int a); int f(); int f(int);", "extern int x[3];\nint f(int a);\n");
 }
 
@@ -363,6 +364,37 @@ static void test_marks(void **state)
 	types_free(t);
 }
 
+static void test_unordered(void **state)
+{
+	static const char *const texts[] = {"struct c { struct b x; };", "struct b { T a; };", "typedef struct a T;", "struct a { int i; };",
+					    "struct d { struct nowhere n; };", "int f(T);", "int syntax error"};
+	struct types *t = types_new(TYPES_A64);
+	struct types_text list[ARRAY_LEN(texts)];
+	struct err *why[ARRAY_LEN(texts)];
+	struct types_mark mark = types_mark(t);
+	uint64_t len;
+	uint32_t align;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		list[i] = (struct types_text){texts[i], strlen(texts[i])};
+	assert_null(types_parse_unordered(t, list, ARRAY_LEN(texts), why));
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		assert_int_equal(why[i] != NULL, i == 4 || i == 6);
+		err_free(why[i]);
+	}
+	assert_true(types_layout(t, type_of(t, "struct c"), &len, &align));
+	struct buf names = {0};
+	for (uint32_t i = 0; (i = types_next_changed(t, &mark, i)) != 0;)
+		buf_printf(&names, "%s ", types_decl_get(t, i)->name);
+	buf_add_ch(&names, 0);
+	assert_string_equal(names.data, "a T f b c ");
+	mark = types_mark(t);
+	must_parse(t, "enum e { K }; int f(T); struct c;");
+	assert_string_equal(types_decl_get(t, types_next_changed(t, &mark, 0))->name, "e");
+	assert_int_equal(types_next_changed(t, &mark, types_next_changed(t, &mark, 0)), 0);
+	buf_fini(&names);
+	types_free(t);
+}
+
 static uint64_t rng_state = 0x9e3779b97f4a7c15;
 
 static unsigned rng(unsigned below)
@@ -465,7 +497,7 @@ int main(void)
 		cmocka_unit_test(test_errors), cmocka_unit_test(test_nesting), cmocka_unit_test(test_expressions),
 		cmocka_unit_test(test_printing), cmocka_unit_test(test_single), cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_same), cmocka_unit_test(test_marks), cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_abis),
+		cmocka_unit_test(test_abis), cmocka_unit_test(test_unordered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
