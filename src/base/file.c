@@ -26,6 +26,8 @@ static struct err *file_map(struct file *f)
 	if (!f->len)
 		return NULL;
 	void *p = mmap(NULL, f->len, PROT_READ, MAP_PRIVATE, f->fd, 0);
+	if (p == MAP_FAILED && errno == ENODEV)
+		return err_new(ERR_BAD_INPUT, "%s: is of a kind that cannot be mapped into memory", f->path);
 	if (p == MAP_FAILED)
 		return err_os(errno, "%s: cannot map", f->path);
 	f->data = p;

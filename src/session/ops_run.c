@@ -111,14 +111,15 @@ struct err *ops_get_cursor(struct ops_req *rq, uint64_t *ret_a, uint64_t *ret_b)
 	const char *c = ops_arg_str(rq->args, "cursor");
 	uint64_t n[3] = {0};
 	unsigned k = 0;
-	for (const char *p = c; p && k < 3; k++) {
+	const char *p = c;
+	for (; p && k < 3; k++) {
 		char *end;
 		n[k] = strtoull(p, &end, 16);
 		if (end == p || (*end && *end != '.'))
 			break;
 		p = *end ? end + 1 : NULL;
 	}
-	if (k != 3)
+	if (k != 3 || p)
 		return err_new(ERR_INVALID, "cursor: '%s' is not one of scry's", c);
 	if (n[0] != ses_snap_rev(rq->sn))
 		return err_fix(err_new(ERR_STALE, "cursor: it belongs to revision %llu, this is %llu", (unsigned long long)n[0],

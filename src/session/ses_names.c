@@ -452,8 +452,11 @@ struct err *ses_resolve(struct ses_snap *sn, const char *text, uint64_t *ret_va)
 		if ((text[i] != '+' && text[i] != '-') || !ses_parse_number(text + i + 1, len - i - 1, &off))
 			continue;
 		e = ses_resolve_n(sn, text, i, &va);
-		if (!e)
-			va = text[i] == '+' ? va + off : va - off;
+		if (e)
+			continue;
+		if (text[i] == '+' ? off > UINT64_MAX - va : off > va)
+			return err_new(ERR_NOT_FOUND, "%s: lies outside the address space", text);
+		va = text[i] == '+' ? va + off : va - off;
 	}
 	if (e == &err_not_found)
 		return err_fix(err_new(ERR_NOT_FOUND, "%s: there is no such name or address", text),

@@ -51,7 +51,7 @@ static struct err *pattern_bytes(struct search *q)
 			continue;
 		}
 		if (q->len == PATTERN_MAX)
-			return err_new(ERR_BUDGET, "bytes: at most %d bytes", PATTERN_MAX);
+			return err_new(ERR_INVALID, "bytes: at most %d bytes", PATTERN_MAX);
 		uint8_t v = 0, m = 0;
 		for (unsigned i = 0; i < 2; i++) {
 			int d = p[i] ? hex_digit(p[i]) : -1;

@@ -46,6 +46,11 @@ status "a FIFO does not hang" 3 timeout 10 "$SCRY" info fifo
 status "a device" 3 timeout 10 "$SCRY" info /dev/zero
 status "an address that is not mapped" 1 "$SCRY" heads "$T" 0x1
 status "a name that is not there" 1 "$SCRY" xrefs "$T" no_such_name
+status "an offset past the end of the address space" 1 "$SCRY" heads "$T" main+0xffffffffffffffff
+status "an offset before its beginning" 1 "$SCRY" heads "$T" main-0xffffffffffff
+status "a cursor with something behind it" 2 "$SCRY" functions "$T" --cursor 1.2.3.4
+status "a pattern of bytes without end" 2 "$SCRY" search "$T" --bytes "$(printf '41%.0s' {1..5000})"
+[ -r /sys/kernel/notes ] && status "a file that cannot be mapped" 3 "$SCRY" info /sys/kernel/notes
 status "an unsupported search" 3 "$SCRY" search "$T" --c 'x'
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	cp prog secret && chmod 000 secret && chmod 755 "$WORK"
