@@ -148,7 +148,7 @@ struct err *ops_strings(struct ops_req *rq)
 	struct ses_string *s;
 	uint32_t i;
 	struct err *e = ops_page(rq, &page);
-	page.min_len = (uint32_t)MIN(ops_arg_u64(rq->args, "min", 4), UINT32_MAX);
+	page.min_len = (uint32_t)MIN(ops_arg_u64(rq->args, "min", 0), UINT32_MAX);
 	if (!e)
 		e = ses_strings(rq->sn, rq->call, &page, rq->arena, &s);
 	if (e)

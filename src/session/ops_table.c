@@ -26,7 +26,7 @@ static const struct ops_param p_plain[] = {P_COMMON};
 static const struct ops_param p_list[] = {P_LIST, P_FILTER, P_SORT, P_COMMON};
 static const struct ops_param p_segments[] = {P_LIST, P_FILTER, P_COMMON};
 static const struct ops_param p_strings[] = {
-	{.name = "min", .type = OPS_INT, .value = "N", .help = "only strings of at least N bytes (4)"}, P_LIST, P_FILTER, P_SORT, P_COMMON};
+	{.name = "min", .type = OPS_INT, .value = "N", .help = "only strings of at least N bytes (all)"}, P_LIST, P_FILTER, P_SORT, P_COMMON};
 static const struct ops_param p_heads[] = {
 	P_ADDR(false, "where to begin; main or the entry when left out"),
 	{.name = "count", .type = OPS_INT, .alias = "limit", .value = "N", .help = "lines (200)"},

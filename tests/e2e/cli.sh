@@ -76,6 +76,12 @@ for m in mips mips.o; do
 	status "$m: its image is sound" 0 "$SCRY" check $m --image
 done
 
+# What info counts is what the lists hold.
+for op in functions strings problems; do
+	n=$("$SCRY" info "$T" --json | python3 -c "import json, sys; print(json.load(sys.stdin)['$op'])")
+	json "info and the list agree: $op" "d['total'] == $n" "$SCRY" $op "$T" --json
+done
+
 # Words.
 status "a near miss" 2 "$SCRY" functoins "$T"
 like "it suggests the command" 'did you mean scry functions' "$ERR"
