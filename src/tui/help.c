@@ -41,6 +41,8 @@ static const char *where_text(uint8_t where)
 		return " (in lists)";
 	if (where == TUI_IN_LISTING)
 		return " (in the listing)";
+	if (where == TUI_IN_LINES)
+		return " (in listing and hex)";
 	if (where == TUI_IN_GRAPH)
 		return " (in the graph)";
 	if (where == TUI_IN_CODE)

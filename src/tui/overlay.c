@@ -31,6 +31,12 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 		return &t->xrefs;
 	case TUI_O_HITS:
 		return &t->hits;
+	case TUI_O_SYMBOLS:
+		return &t->symbols;
+	case TUI_O_PEEK:
+		return &t->peek;
+	case TUI_O_COPY:
+		return &t->copy;
 	case TUI_O_HELP:
 		return NULL;
 	}
@@ -60,7 +66,8 @@ static void draw_filter(struct tui *t, struct cells_rect r, const struct tui_lis
 	t->cur_y = r.y;
 	p.st.fg = ROLE_DIM;
 	if (!*l->filter)
-		cells_str(&p, "  type to find an action; Enter does it, Esc closes");
+		cells_str(&p, l == &t->palette ? "  type to find an action; Enter does it, Esc closes" :
+			  "  type a part of a name; Enter goes there, Esc closes");
 }
 
 static void draw_list_dialog(struct tui *t, enum tui_overlay which)
@@ -69,13 +76,15 @@ static void draw_list_dialog(struct tui *t, enum tui_overlay which)
 	char title[TUI_FILTER_MAX + 32];
 	if (which == TUI_O_XREFS)
 		snprintf(title, sizeof(title), "%s", t->xrefs_title);
+	else if (which == TUI_O_PEEK)
+		snprintf(title, sizeof(title), "%s", t->peek_title);
 	else if (which == TUI_O_HITS)
 		snprintf(title, sizeof(title), "Matches of %s", t->search_text);
 	else
 		snprintf(title, sizeof(title), "%s", l->ops->title);
 	int want_h = 30;
 	tui_list_row(t, l);
-	if (which != TUI_O_PALETTE && l->has_page && l->page.total < 24)
+	if (!l->ops->is_typed_in && l->has_page && l->page.total < 24)
 		want_h = MAX((int)l->page.total + 4, 9);
 	struct cells_rect r = dialog_rect(t, 110, want_h);
 	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
@@ -83,7 +92,7 @@ static void draw_list_dialog(struct tui *t, enum tui_overlay which)
 	cells_fill(&t->grid, r, st);
 	cells_box(&t->grid, r, title, st);
 	struct cells_rect body = {r.x + 1, r.y + 1, r.w - 2, r.h - 2};
-	if (which == TUI_O_PALETTE && body.h > 2) {
+	if (l->ops->is_typed_in && body.h > 2) {
 		tui_list_draw(t, l, (struct cells_rect){body.x, body.y + 1, body.w, body.h - 1}, true);
 		draw_filter(t, (struct cells_rect){body.x, body.y, body.w, 1}, l);
 	} else {
@@ -132,7 +141,7 @@ void tui_overlay_accept(struct tui *t)
 	uint64_t va = row->va;
 	enum tui_action action = (enum tui_action)row->action;
 	t->overlay_cnt = 0;
-	if (which == TUI_O_PALETTE)
+	if (which == TUI_O_PALETTE || which == TUI_O_COPY)
 		tui_act(t, action);
 	else if (row->has_va)
 		tui_go(t, va);
@@ -155,9 +164,10 @@ static void edit_filter(struct tui_list *l, uint32_t key)
 
 void tui_overlay_paste(struct tui *t, const char *text, size_t len)
 {
-	for (size_t i = 0; i < len && uppermost(t) == TUI_O_PALETTE; i++) {
+	struct tui_list *l = tui_overlay_list(t);
+	for (size_t i = 0; i < len && l && l->ops->is_typed_in; i++) {
 		if ((uint8_t)text[i] >= 0x20 && (uint8_t)text[i] < 0x7f)
-			edit_filter(&t->palette, (uint8_t)text[i]);
+			edit_filter(l, (uint8_t)text[i]);
 	}
 }
 
@@ -183,7 +193,8 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods)
 {
 	enum tui_overlay which = uppermost(t);
 	struct tui_list *l = list_of(t, which);
-	bool is_typing = which == TUI_O_PALETTE && !(mods & (TERM_CTRL | TERM_ALT)) && (key < TERM_KEY_ESC ||
+	bool is_typed_in = l && l->ops->is_typed_in;
+	bool is_typing = is_typed_in && !(mods & (TERM_CTRL | TERM_ALT)) && (key < TERM_KEY_ESC ||
 		(key == TERM_KEY_BACKSPACE && *l->filter));
 	if (is_typing) {
 		edit_filter(l, key);
@@ -191,7 +202,7 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods)
 	}
 	enum tui_action a = tui_action_for(key, mods, TUI_IN_LIST, false);
 	/* In a list one types in, the next and previous row are a shell's keys. */
-	if (which == TUI_O_PALETTE && mods == TERM_CTRL && (key == 'n' || key == 'p'))
+	if (is_typed_in && mods == TERM_CTRL && (key == 'n' || key == 'p'))
 		a = key == 'n' ? TUI_DOWN : TUI_UP;
 	if (a == TUI_BACK || a == TUI_CANCEL)
 		tui_overlay_pop(t);

@@ -10,7 +10,7 @@
  * One line to type in, with the editing keys of a shell. A paste is text, whatever it holds. Filters act on every
  * change.
  */
-static const char *const labels[TUI_PROMPT_COUNT] = {"", "go to: ", "search: ", "list matches of: ", "filter: "};
+static const char *const labels[TUI_PROMPT_COUNT] = {"", "go to: ", "search: ", "list matches of: ", "filter: ", ":"};
 
 /* The list a filter acts on: that of the view with the focus. */
 static struct tui_list *filtered(struct tui *t)
@@ -54,6 +54,10 @@ static void accept(struct tui *t)
 	p->kind = TUI_PROMPT_NONE;
 	if (kind == TUI_PROMPT_FILTER || !p->len)
 		return;
+	if (kind == TUI_PROMPT_COMMAND) {
+		tui_command(t, p->text);
+		return;
+	}
 	if (kind != TUI_PROMPT_GOTO) {
 		tui_search_start(t, p->text, kind == TUI_PROMPT_SEARCH_ALL);
 		return;
@@ -133,6 +137,13 @@ static void complete(struct tui *t)
 	struct tui_prompt *p = &t->prompt;
 	char glob[TUI_FILTER_MAX + 2];
 	struct ses_func *funcs;
+	if (p->kind == TUI_PROMPT_COMMAND && p->len && p->pos == p->len) {
+		size_t n = tui_command_complete(p->text, glob, sizeof(p->text));
+		if (n > p->len) {
+			memcpy(p->text, glob, n + 1);
+			p->len = p->pos = (uint32_t)n;
+		}
+	}
 	if (p->kind != TUI_PROMPT_GOTO || !p->len || p->pos != p->len)
 		return;
 	snprintf(glob, sizeof(glob), "%s*", p->text);
@@ -290,6 +301,8 @@ void tui_prompt_draw(struct tui *t, int y)
 	pen.x += 1;
 	if (p->kind == TUI_PROMPT_SEARCH || p->kind == TUI_PROMPT_SEARCH_ALL)
 		cells_str(&pen, "text, or hex:de ad ?? ef  rx:pattern  imm:0x10  insn:mov*");
+	else if (p->kind == TUI_PROMPT_COMMAND)
+		cells_str(&pen, "an action (suspend, view-hex, theme ...), a name or an address; Tab completes");
 	else if (p->kind == TUI_PROMPT_GOTO)
 		cells_str(&pen, "name, 0x401136, name+0x10 or file:0x1000; Tab completes");
 }

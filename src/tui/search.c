@@ -153,3 +153,14 @@ void tui_search_again(struct tui *t, bool back)
 	uint64_t va = cursor_va(t);
 	start(t, back ? va : va + 1, back);
 }
+
+void tui_search_token(struct tui *t, bool back)
+{
+	struct ses_text word = tui_listing_word(t);
+	if (!word.len || word.len > 200) {
+		tui_say(t, false, "no word under the cursor");
+		return;
+	}
+	snprintf(t->search_text, sizeof(t->search_text), "insn:*%.*s*", (int)word.len, word.s);
+	tui_search_again(t, back);
+}

@@ -170,6 +170,8 @@ static void drain(int fd)
 static void arm_timer(struct loop *l)
 {
 	uint64_t due = l->input_due_ns;
+	if (l->tui.is_leader && !l->tui.is_card)
+		due = due ? MIN(due, l->tui.card_ns) : l->tui.card_ns;
 	if (l->tui.is_dirty && !term_tty_is_stuck(&l->tty)) {
 		uint64_t frame = l->last_frame_ns + FRAME_NS;
 		due = due ? MIN(due, frame) : frame;
@@ -208,6 +210,10 @@ static void draw(struct loop *l)
 	if (t->wants_redraw) {
 		t->wants_redraw = false;
 		apply_caps(l);
+	}
+	if (t->clip.len && !term_tty_is_stuck(&l->tty)) {
+		buf_add(&l->tty.pending, t->clip.data, t->clip.len);
+		t->clip.len = 0;
 	}
 	if (term_tty_is_stuck(&l->tty) || !t->is_dirty || now - l->last_frame_ns < FRAME_NS)
 		return;
@@ -255,6 +261,7 @@ static void handle(struct loop *l, const struct epoll_event *ev)
 			l->input_due_ns = 0;
 			term_input_timeout(&l->input, on_event, l);
 		}
+		tui_tick(&l->tui, now_ns());
 		break;
 	default:
 		drain(ev->data.u32 == SRC_JOB ? l->job_fd : ses_event_fd(l->ses));

@@ -3,6 +3,7 @@
 #define TUI_TUI_INT_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "session/session.h"
@@ -222,6 +223,7 @@ void tui_graph_restore(struct tui *t, uint64_t va, uint64_t spot);
 /* --- prompt ---------------------------------------------------------------------------------------------------------- */
 
 enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_PROMPT_SEARCH_ALL, TUI_PROMPT_FILTER,
+		       TUI_PROMPT_COMMAND,
 		       TUI_PROMPT_COUNT };
 
 #define TUI_HISTORY_MAX 16
@@ -243,7 +245,7 @@ void tui_prompt_draw(struct tui *t, int y);
 
 /* --- overlays --------------------------------------------------------------------------------------------------------- */
 
-enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP };
+enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY };
 #define TUI_OVERLAY_MAX 4
 
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
@@ -256,11 +258,37 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods);
 void tui_overlay_paste(struct tui *t, const char *text, size_t len);
 void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
 
-extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_hits_list;
+extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_hits_list, tui_symbols_palette_list, tui_peek_list,
+	tui_copy_list;
+void tui_symbols_open(struct tui *t);
+void tui_peek_open(struct tui *t);
 void tui_palette_open(struct tui *t);
 void tui_xrefs_open(struct tui *t, bool is_from);
 void tui_help_draw(struct tui *t, struct cells_rect r);
 int tui_help_line_cnt(void);
+
+/* --- copying, commands, keys that wait for another ----------------------------------------------------------------------- */
+
+/* Copies what the action says of the line under the cursor. */
+void tui_copy(struct tui *t, enum tui_action a);
+void tui_copy_text(struct tui *t, const char *s, size_t len);
+
+/* Does what was typed after ':'. */
+void tui_command(struct tui *t, const char *text);
+/* Continues an action's name as far as all that begin so agree; the length of `out`, 0 when none does. */
+size_t tui_command_complete(const char *text, char *out, size_t cap);
+
+struct tui_mark {
+	uint64_t va;
+	bool is_set;
+};
+
+/* A mark's letter or a digit of a count; false: an ordinary key. */
+bool tui_pending_key(struct tui *t, uint32_t key, uint8_t mods);
+void tui_leader_begin(struct tui *t, uint64_t now);
+/* Time passed: the leader's card may be due. */
+void tui_tick(struct tui *t, uint64_t now);
+void tui_card_draw(struct tui *t);
 
 /* --- places and search -------------------------------------------------------------------------------------------------- */
 
@@ -278,6 +306,8 @@ void tui_forward(struct tui *t);
 
 void tui_search_start(struct tui *t, const char *text, bool is_all);
 void tui_search_again(struct tui *t, bool back);
+/* The next place in the code of the word under the listing's cursor. */
+void tui_search_token(struct tui *t, bool back);
 void tui_search_cancel(struct tui *t);
 /* Splits "hex:de ad" into kind (enum ses_search_kind) and words. */
 int tui_search_kind(const char *text, const char **ret_what);
@@ -314,17 +344,24 @@ struct tui {
 	struct tui_prompt prompt;
 	enum tui_overlay overlays[TUI_OVERLAY_MAX];
 	int overlay_cnt;
-	struct tui_list palette, xrefs, hits;
+	struct tui_list palette, xrefs, hits, symbols, peek, copy;
 	struct tui_list *opening;      /* Enter was pressed on a row that is still being loaded */
 	struct cells_rect overlay_rect;
 	int help_top;
 	char xrefs_title[128];
+	char peek_title[160];
 
 	VEC(struct tui_place) past;
 	VEC(struct tui_place) future;
 
 	bool has_acted;                /* a key or the mouse was used: the place is a person's */
 	bool is_leader;                /* "," was typed */
+	bool is_card;                  /* and a while ago: its card is shown */
+	uint64_t card_ns;              /* when it is due */
+	enum tui_action pending;       /* TUI_MARK or TUI_MARK_GO: the next key is its letter */
+	int count;                     /* typed before a key; 0: none */
+	struct tui_mark marks[52];
+	struct buf clip;               /* for the terminal: what sets its clipboard */
 	bool is_dragging_bar;
 	char message[256];
 	bool is_message_bad;
@@ -358,6 +395,10 @@ enum tui_view tui_focus(const struct tui *t);
 bool tui_focus_va(struct tui *t, uint64_t *ret);
 /* The target of the operand under the listing's cursor; false when the cursor is on none. */
 bool tui_listing_operand(struct tui *t, uint64_t *ret);
+/* The target of the listing's current line; false when it has none. */
+bool tui_listing_target(struct tui *t, uint64_t *ret);
+/* The word under the listing's cursor; "" when there is none. */
+struct ses_text tui_listing_word(struct tui *t);
 /* The function after (by > 0) or before an address. */
 void tui_go_function(struct tui *t, uint64_t va, int by);
 /* A line of the listing in other views. Spans of an item's text with operands in a column of their own; `word` is marked

@@ -130,6 +130,9 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	tui_list_init(&t->palette, &tui_palette_list);
 	tui_list_init(&t->xrefs, &tui_xrefs_list);
 	tui_list_init(&t->hits, &tui_hits_list);
+	tui_list_init(&t->symbols, &tui_symbols_palette_list);
+	tui_list_init(&t->peek, &tui_peek_list);
+	tui_list_init(&t->copy, &tui_copy_list);
 	const char *note = ses_store_note(s);
 	if (note)
 		tui_say(t, true, "the analysis is not kept on disk: %s", note);
@@ -147,6 +150,10 @@ void tui_fini(struct tui *t)
 	tui_list_fini(&t->palette);
 	tui_list_fini(&t->xrefs);
 	tui_list_fini(&t->hits);
+	tui_list_fini(&t->symbols);
+	tui_list_fini(&t->peek);
+	tui_list_fini(&t->copy);
+	buf_fini(&t->clip);
 	VEC_FREE(&t->past);
 	VEC_FREE(&t->future);
 	tui_graph_fini(t);
@@ -193,6 +200,8 @@ void tui_news(struct tui *t)
 	}
 	tui_list_snap_changed(t, &t->xrefs);
 	tui_list_snap_changed(t, &t->hits);
+	tui_list_snap_changed(t, &t->symbols);
+	tui_list_snap_changed(t, &t->peek);
 	ses_snap_put(old);
 }
 
@@ -438,6 +447,8 @@ void tui_draw(struct tui *t)
 		draw_footer(t, t->grid.h - 1);
 	}
 	tui_overlays_draw(t);
+	if (t->is_leader && t->is_card)
+		tui_card_draw(t);
 	if (t->prompt.kind)
 		tui_prompt_draw(t, t->grid.h - 1);
 	t->is_dirty = false;
@@ -557,6 +568,21 @@ static bool act_find(struct tui *t, enum tui_action a)
 			show_functions(t);
 		prompt(t, TUI_PROMPT_FILTER);
 		return true;
+	case TUI_FIND_SYMBOL:
+		tui_symbols_open(t);
+		return true;
+	case TUI_PEEK:
+		tui_peek_open(t);
+		return true;
+	case TUI_TOKEN_NEXT:
+	case TUI_TOKEN_PREV:
+		tui_search_token(t, a == TUI_TOKEN_PREV);
+		return true;
+	case TUI_MARK:
+	case TUI_MARK_GO:
+		t->pending = a;
+		tui_say(t, false, a == TUI_MARK ? "mark: a letter" : "go to mark: a letter");
+		return true;
 	case TUI_SEARCH_NEXT:
 	case TUI_SEARCH_PREV:
 		tui_search_again(t, a == TUI_SEARCH_PREV);
@@ -585,6 +611,19 @@ static bool act_find(struct tui *t, enum tui_action a)
 static void act_scry(struct tui *t, enum tui_action a)
 {
 	switch ((int)a) {
+	case TUI_COPY_LINE:
+	case TUI_COPY_ADDRESS:
+	case TUI_COPY_NAME:
+	case TUI_COPY_BYTES:
+		tui_copy(t, a);
+		break;
+	case TUI_COPY_AS:
+		tui_list_restart(&t->copy);
+		tui_overlay_push(t, TUI_O_COPY);
+		break;
+	case TUI_COMMAND:
+		prompt(t, TUI_PROMPT_COMMAND);
+		break;
 	case TUI_PALETTE:
 		tui_palette_open(t);
 		break;
@@ -643,8 +682,10 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 		tui_overlay_key(t, key, mods);
 		return;
 	}
+	if (tui_pending_key(t, key, mods))
+		return;
 	if (key == ',' && !mods && !t->is_leader) {
-		t->is_leader = true;
+		tui_leader_begin(t, now_ns());
 		return;
 	}
 	bool is_leader = t->is_leader;
@@ -656,7 +697,11 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 		a = TUI_CANCEL;
 	if (a == TUI_NONE)
 		tui_say(t, false, "no action on this key here (F1 shows the keys, Ctrl+P everything)");
-	tui_act(t, a);
+	/* A count repeats what moves; for anything else it means nothing. */
+	int times = a != TUI_NONE && tui_action_info(a)->group == TUI_GROUP_MOVE ? MAX(t->count, 1) : 1;
+	t->count = 0;
+	for (int i = 0; i < times; i++)
+		tui_act(t, a);
 }
 
 /* --- mouse ------------------------------------------------------------------------------------------------------------ */

@@ -228,6 +228,7 @@ static const struct ses_span *token_at(const struct ses_head *h, uint32_t off)
 struct look {
 	struct ses_text word; /* token under the cursor, "" when none */
 	enum term_role bg;
+	bool marks_operand;   /* underline what Enter follows */
 };
 
 static void draw_spans(struct cells_pen *p, const struct ses_head *h, const struct look *look)
@@ -247,6 +248,8 @@ static void draw_spans(struct cells_pen *p, const struct ses_head *h, const stru
 			end = at + 1;
 		bool is_word = s && look->word.len == s->len && !memcmp(look->word.s, h->text.s + at, s->len);
 		p->st = tui_style(s ? span_role(s->kind) : ROLE_TEXT, is_word ? ROLE_BG_WORD : look->bg);
+		if (look->marks_operand && h->has_target && s && (s->kind == SES_SPAN_NAME || s->kind == SES_SPAN_ADDR))
+			p->st.attr |= CELLS_UNDERLINE;
 		if (at == cut && cut) { /* operands begin in a column of their own */
 			while (at < end && h->text.s[at] == ' ')
 				at++;
@@ -352,6 +355,7 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head 
 	bool is_current = h->va == l->va && h->sub == l->sub;
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_ADDR, is_current ? ROLE_BG_LINE : ROLE_BG);
 	look->bg = is_current ? ROLE_BG_LINE : ROLE_BG;
+	look->marks_operand = is_current;
 	cells_fill(&t->grid, r, p.st);
 	p.st.fg = ROLE_KEY;
 	cells_str(&p, is_current ? ">" : " ");
@@ -713,6 +717,22 @@ bool tui_listing_operand(struct tui *t, uint64_t *ret)
 		return false;
 	*ret = h->target;
 	return true;
+}
+
+bool tui_listing_target(struct tui *t, uint64_t *ret)
+{
+	const struct ses_head *h = current(t);
+	if (!h || !h->has_target)
+		return false;
+	*ret = h->target;
+	return true;
+}
+
+struct ses_text tui_listing_word(struct tui *t)
+{
+	const struct ses_head *h = current(t);
+	const struct ses_span *s = h && is_item_line(h) ? token_at(h, t->listing.off) : NULL;
+	return s ? (struct ses_text){h->text.s + s->off, s->len} : (struct ses_text){"", 0};
 }
 
 static bool listing_va(struct tui *t, uint64_t *ret)

@@ -680,6 +680,126 @@ static void test_opening_behind_the_first_frame(void **state)
 	unlink(path);
 }
 
+static void test_symbol_palette(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("Ctrl+N");
+	assert_true(page_has("Functions, symbols and strings"));
+	keys("'main");
+	assert_true(page_has("function"));
+	keys("Enter");
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 2 * FAKE_FUNC_LEN);
+	/* Its letters in order are enough. */
+	keys("Ctrl+N 's401200");
+	const struct tui_row *row = tui_list_row(&tui, &tui.symbols);
+	assert_non_null(row);
+	assert_int_equal(row->va, 0x401200);
+	keys("Esc");
+	assert_int_equal(tui.overlay_cnt, 0);
+	close_tui();
+}
+
+static void test_marks_counts_and_commands(void **state)
+{
+	open_tui(300, 120, 30);
+	uint64_t start = tui.listing.va;
+	keys("m a 5 j");
+	assert_int_equal(tui.listing.va, start + 20);
+	assert_int_equal(tui.count, 0);
+	keys("1 0 j");
+	assert_true(tui.listing.va > start + 20);
+	keys("m B ' a");
+	assert_int_equal(tui.listing.va, start);
+	keys("' z");
+	assert_true(page_has("mark z is not set"));
+	keys("' Esc j k m 1");
+	assert_true(page_has("a mark is a letter"));
+	keys(": 'view-he Tab Enter");
+	assert_int_equal(tui.main_view, TUI_V_HEX);
+	keys(": 'view-listing Enter : '0x401200 Enter");
+	assert_int_equal(tui.listing.va, 0x401200);
+	keys(": 'g Space 'main Enter");
+	assert_int_equal(tui.listing.va, start);
+	keys(": 'view Enter");
+	assert_true(page_has("actions begin so"));
+	keys(": 'zzz Enter");
+	assert_true(page_has("no such action"));
+	keys(": 'suspend Enter");
+	assert_true(tui.wants_suspend);
+	keys(": 'q Enter");
+	assert_true(tui.wants_quit);
+	close_tui();
+}
+
+static void test_copy(void **state)
+{
+	char dir[] = "/tmp/scry-copy-XXXXXX";
+	char path[64];
+	char got[256] = {0};
+	assert_non_null(mkdtemp(dir));
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	snprintf(path, sizeof(path), "%s/scry-copy.txt", dir);
+	open_tui(300, 120, 30);
+	keys("j j j j j Ctrl+Y");
+	assert_true(page_has(path));
+	assert_true(tui.clip.len > 10 && !memcmp(tui.clip.data, "\x1b]52;c;", 7));
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	assert_true(fread(got, 1, sizeof(got) - 1, f) > 4);
+	fclose(f);
+	assert_non_null(strstr(got, "call"));
+	keys("Y");
+	assert_true(page_has("Copy the address"));
+	keys("j Enter");
+	/* "0x401054" */
+	assert_memory_equal(tui.clip.data, "\x1b]52;c;MHg0MDEwNTQ=\x1b\\", 21);
+	tui_copy_text(&tui, "ab", 2);
+	assert_memory_equal(tui.clip.data, "\x1b]52;c;YWI=\x1b\\", 13);
+	char *big = calloc(1, 200000);
+	tui.clip.len = 0;
+	tui_copy_text(&tui, big, 200000);
+	assert_int_equal(tui.clip.len, 0);
+	tui_draw(&tui);
+	assert_true(page_has("too much for the terminal's clipboard"));
+	free(big);
+	close_tui();
+	unlink(path);
+	rmdir(dir);
+	unsetenv("XDG_RUNTIME_DIR");
+}
+
+static void test_peek_and_tokens(void **state)
+{
+	open_tui(300, 120, 30);
+	uint64_t start = tui.listing.va;
+	keys("K");
+	assert_true(page_has("nothing on this line leads anywhere"));
+	keys("5 j K");
+	assert_true(page_has("callers"));
+	assert_int_equal(tui.peek.va, FAKE_TEXT + 9 * FAKE_FUNC_LEN);
+	keys("Esc");
+	assert_int_equal(tui.listing.va, start + 20);
+	keys("*");
+	assert_string_equal(tui.search_text, "insn:*call*");
+	close_tui();
+}
+
+static void test_leader_card(void **state)
+{
+	open_tui(300, 120, 30);
+	keys(",");
+	assert_false(tui.is_card);
+	tui_tick(&tui, tui.card_ns - 1);
+	assert_false(tui.is_card);
+	tui_tick(&tui, tui.card_ns);
+	tui_draw(&tui);
+	assert_true(tui.is_card && page_has(", then") && page_has("s  Strings"));
+	keys("s");
+	assert_int_equal(tui.main_view, TUI_V_STRINGS);
+	assert_false(page_has(", then"));
+	close_tui();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -706,6 +826,11 @@ int main(void)
 		cmocka_unit_test(test_every_action),
 		cmocka_unit_test(test_tiny_and_huge),
 		cmocka_unit_test(test_opening_behind_the_first_frame),
+		cmocka_unit_test(test_symbol_palette),
+		cmocka_unit_test(test_marks_counts_and_commands),
+		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_peek_and_tokens),
+		cmocka_unit_test(test_leader_card),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
