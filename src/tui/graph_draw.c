@@ -362,6 +362,22 @@ static void paint_letters(struct painter *p)
 
 /* --- the map --- */
 
+/* A corner where the map does not hide the block under the cursor. */
+static struct cells_rect map_place(const struct painter *p)
+{
+	const struct graph_box *b = &p->f->g.boxes[p->cur];
+	int32_t x = p->r.x + b->x - p->v->x;
+	int32_t y = p->r.y + b->y - p->v->y;
+	struct cells_rect m = {0, 0, MAP_W, MAP_H};
+	for (int corner = 0; corner < 4; corner++) {
+		m.x = corner & 2 ? p->r.x : p->r.x + p->r.w - MAP_W;
+		m.y = corner & 1 ? p->r.y + p->r.h - MAP_H : p->r.y;
+		if (x >= m.x + m.w || x + b->w <= m.x || y >= m.y + m.h || y + b->h <= m.y)
+			return m;
+	}
+	return (struct cells_rect){p->r.x + p->r.w - MAP_W, p->r.y, MAP_W, MAP_H};
+}
+
 static void paint_map(struct painter *p)
 {
 	const struct graph *g = &p->f->g;
@@ -370,7 +386,7 @@ static void paint_map(struct painter *p)
 	bool is_all = g->w <= p->r.w && g->h <= p->r.h;
 	if (v->hide_map || is_all || p->r.w < MAP_MIN_W || p->r.h < MAP_MIN_H)
 		return;
-	struct cells_rect m = {p->r.x + p->r.w - MAP_W, p->r.y, MAP_W, MAP_H};
+	struct cells_rect m = map_place(p);
 	cells_fill(p->g, m, tui_style(ROLE_DIM, ROLE_BG_DIALOG));
 	cells_box(p->g, m, NULL, tui_style(ROLE_BORDER, ROLE_BG_DIALOG));
 	m = (struct cells_rect){m.x + 1, m.y + 1, m.w - 2, m.h - 2};

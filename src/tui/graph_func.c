@@ -187,7 +187,8 @@ static void sizes(struct tui_graph_func *f)
 {
 	for (uint32_t i = 0; i < f->cnt; i++) {
 		const struct tui_graph_block *b = &f->blocks[i];
-		int32_t title = b->name.len ? (int32_t)MIN(b->name.len, 40) : 16;
+		int32_t digits = (67 - __builtin_clzll(b->va | 1)) / 4;
+		int32_t title = b->name.len ? (int32_t)MIN(b->name.len, 40) : digits;
 		struct graph_box *box = &f->g.boxes[i];
 		*box = (struct graph_box){.w = title + 2, .h = 1};
 		if (f->zoom == TUI_ZOOM_NAMES)

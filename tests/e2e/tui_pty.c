@@ -189,11 +189,85 @@ static void test_walk(void)
 	pty_stop(&t);
 }
 
+static void test_graph(void)
+{
+	struct pty_term t;
+	start(&t, TARGET, NULL, 140, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "gmain\r ");
+	expect(&t, " graph ", "Space shows the graph");
+	expect(&t, "\xe2\x94\x80>main ", "with the entry's block selected");
+	pty_keys(&t, "JwKb0");
+	expect(&t, "\xe2\x94\x80>main ", "along edges, by address, and 0 comes back to the entry");
+	pty_keys(&t, "z");
+	expect(&t, " more", "zoomed out blocks are short");
+	pty_keys(&t, "z");
+	expect(&t, ">main", "and then names");
+	pty_keys(&t, "zmf\x04\x15jl$hJ");
+	check_redraw(&t, "after moves in the graph");
+	pty_keys(&t, "x");
+	expect(&t, "References to", "x works in the graph");
+	pty_keys(&t, "\x03 ");
+	expect(&t, " listing ", "Space again is the listing");
+	pty_keys(&t, " \\");
+	expect(&t, " hex ", "the graph's key does not stand in the way of hex");
+	pty_keys(&t, "\\q");
+	ok(pty_wait_end(&t, WAIT_MS), "q leaves");
+	pty_stop(&t);
+}
+
+/* A program with one function of so many blocks: conditions ahead, loops back. False without a compiler. */
+static bool build_big(const char *dir, unsigned blocks, char *path, size_t path_len)
+{
+	char source[600];
+	char cmd[2000];
+	snprintf(source, sizeof(source), "%s/big.s", dir);
+	snprintf(path, path_len, "%s/big", dir);
+	FILE *f = fopen(source, "w");
+	if (!f)
+		return false;
+	fprintf(f, ".globl _start\n.type _start,@function\n_start:\ncall big\nhlt\n.size _start,.-_start\n.globl big\n"
+		   ".type big,@function\nbig:\n");
+	for (unsigned i = 0; i < blocks; i++) {
+		unsigned to = i % 17 == 16 ? i - 9 : i + 1 + i % 13;
+		fprintf(f, ".Lb%u:\ncmp $%u,%%edi\nje .Lb%u\n", i, i, to < blocks ? to : blocks - 1);
+	}
+	fprintf(f, "ret\n.size big,.-big\n");
+	fclose(f);
+	snprintf(cmd, sizeof(cmd), "cc -nostdlib -static -o %s %s", path, source);
+	FILE *cc = popen(cmd, "r");
+	return cc && pclose(cc) == 0;
+}
+
+static void test_big_graph(void)
+{
+	struct pty_term t;
+	char path[600];
+	if (!build_big(getenv("SCRY_STORE"), 5000, path, sizeof(path))) {
+		printf("ok %d - a function of 5,000 blocks # skip no compiler for it\n", ++test_cnt);
+		return;
+	}
+	start(&t, path, NULL, 120, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "gbig\r ");
+	expect(&t, "\xe2\x94\x80>big ", "a function of 5,000 blocks is shown as a graph");
+	pty_keys(&t, "G");
+	expect(&t, "ret", "down to its last block");
+	check_redraw(&t, "far down");
+	pty_keys(&t, "zz");
+	expect(&t, "[loc_", "by names");
+	pty_keys(&t, "0");
+	expect(&t, ">big", "and up to its entry");
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS), "q leaves");
+	pty_stop(&t);
+}
+
 /* Every key of the action table, from every kind of view: the program lives and draws. */
 static void test_every_key(void)
 {
 	struct pty_term t;
-	static const char *const views[] = {"L", "L\\", "\""};
+	static const char *const views[] = {"L", "L\\", "\"", "Lgmain\r "};
 	int pressed = 0;
 	start(&t, TARGET, NULL, 120, 40);
 	pty_wait(&t, "ready", WAIT_MS);
@@ -220,7 +294,7 @@ static void test_every_key(void)
 			}
 		}
 	}
-	ok(alive(&t) && pressed > 150, "%d keys from three views, still there", pressed);
+	ok(alive(&t) && pressed > 150, "%d keys from four views, still there", pressed);
 	pty_keys(&t, "\x03L");
 	expect(&t, " listing", "and the listing still comes");
 	check_redraw(&t, "after every key");
@@ -538,7 +612,8 @@ int main(void)
 	static const struct test tests[] = {
 		{"first", test_first_frames}, {"huge", test_huge}, {"walk", test_walk}, {"keys", test_every_key}, {"resize", test_resize_storm},
 		{"paste", test_paste}, {"idle", test_idle}, {"scroll", test_scroll_bytes}, {"stuck", test_stuck_reader},
-		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"cut", test_target_is_cut}, {"bad", test_bad_files}};
+		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"cut", test_target_is_cut}, {"bad", test_bad_files},
+		{"graph", test_graph}, {"big", test_big_graph}};
 	const char *const only = getenv("ONLY");
 	char store[] = "/tmp/scry-pty-XXXXXX";
 	scry = getenv("SCRY");
