@@ -10,7 +10,7 @@
 
 /*
  * The journal of a target, edits.db: what people and agents did, the only precious data there is. SQLite in WAL mode
- * with synchronous=FULL, a rollback journal where WAL cannot work; an edit is confirmed once its transaction is on disk
+ * with synchronous=EXTRA, a rollback journal where WAL cannot work; an edit is confirmed once its transaction is on disk
  * and not before. docs/store.md has the tables; their schema is in edits_db.c and nowhere else.
  *
  * Every fact a person can state is one value under a key (kind, va, sub). An edit sets it or takes it away; the journal

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EDITS_VERSION 1
 #define EDITS_BUSY_MS 30000
@@ -100,6 +101,20 @@ static const char *const edits_sql[EDITS_ST_COUNT] = {
 
 /* --- results --- */
 
+/* Why the file cannot be written, as the system says it; SQLite only says that some file could not be opened. */
+static int write_errno(const char *path)
+{
+	if (!access(path, W_OK))
+		return 0;
+	if (errno != ENOENT)
+		return errno;
+	_cleanup_free_ char *folder = strdup(path);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+	if (slash)
+		*slash = 0;
+	return folder && access(slash ? folder : ".", W_OK) ? errno : 0;
+}
+
 struct err *edits_error(const struct edits *e)
 {
 	int code = e->db ? sqlite3_errcode(e->db) : SQLITE_NOMEM;
@@ -114,6 +129,7 @@ struct err *edits_error(const struct edits *e)
 	case SQLITE_READONLY:
 		return err_new(ERR_READONLY, "%s: %s", e->path, why);
 	case SQLITE_CANTOPEN:
+		os = e->path && write_errno(e->path) ? write_errno(e->path) : os;
 		if (os == EROFS)
 			return err_new(ERR_READONLY, "%s: the file system is read-only", e->path);
 		if (os == EACCES || os == EPERM)
@@ -254,9 +270,10 @@ static struct err *edits_setup(struct edits *e, bool is_read_only)
 	sqlite3_busy_handler(e->db, edits_on_busy, NULL);
 	struct err *why = NULL;
 	if (!is_read_only) {
-		/* Where WAL cannot work SQLite stays in its rollback mode, which is as safe. */
+		/* EXTRA is FULL, and syncs the folder when a rollback journal is deleted: else a power cut can bring the
+		 * journal back and with it the state before. Where WAL cannot work SQLite stays in that mode. */
+		why = edits_exec(e, "PRAGMA synchronous=EXTRA");
 		(void)sqlite3_exec(e->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
-		why = edits_exec(e, "PRAGMA synchronous=FULL");
 	}
 	if (!why)
 		why = edits_version(e, &version);
