@@ -48,6 +48,12 @@ static void put_json_text(struct json *j, const char *key, const char *s, size_t
 		json_null(j);
 }
 
+/* Declarations have a name in place of an address. */
+static bool is_decl(const struct wish *x)
+{
+	return x->edit.op && !strcmp(x->edit.op, "declare");
+}
+
 static void wishes_json(struct ops_req *rq, const struct wishes *w, uint64_t rev)
 {
 	struct json *j = &rq->out->json;
@@ -61,7 +67,10 @@ static void wishes_json(struct ops_req *rq, const struct wishes *w, uint64_t rev
 		json_obj(j);
 		json_key(j, "status");
 		json_str(j, status_names[x->edit.status]);
-		if (!x->why) {
+		if (is_decl(x)) {
+			json_key(j, "name");
+			json_str(j, x->edit.sub);
+		} else if (!x->why) {
 			json_key(j, "addr");
 			json_addr(j, x->edit.addr);
 		}
@@ -83,6 +92,10 @@ static void wishes_text(struct ops_req *rq, const struct wishes *w, uint64_t rev
 		counts[x->edit.status]++;
 		if (x->edit.status == SES_EDIT_REFUSED)
 			continue;
+		if (is_decl(x)) {
+			buf_printf(b, "%s  %s\n", x->edit.sub, status_names[x->edit.status]);
+			continue;
+		}
 		buf_printf(b, "0x%llx  %s  %s", (unsigned long long)x->edit.addr, x->edit.op, status_names[x->edit.status]);
 		if (x->edit.value) {
 			buf_add_str(b, "  ");
@@ -165,6 +178,17 @@ static void wish_value(struct wish *x, const char *value, size_t len)
 {
 	x->edit.value = len ? value : NULL;
 	x->edit.value_len = len;
+}
+
+struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt)
+{
+	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, cnt + 1), cnt};
+	struct ses_edit_opts opts;
+	struct err *e = w.list ? edit_opts(rq, &opts) : &err_nomem;
+	for (size_t i = 0; !e && i < cnt; i++)
+		w.list[i] = (struct wish){.edit = edits[i], .what = edits[i].sub};
+	opts.is_atomic = true;
+	return e ? e : wishes_run(rq, &w, &opts);
 }
 
 /* --- one edit --- */

@@ -30,6 +30,9 @@ struct err *ops_bookmark(struct ops_req *rq);
 struct err *ops_patch(struct ops_req *rq);
 struct err *ops_unpatch(struct ops_req *rq);
 struct err *ops_edit(struct ops_req *rq);
+struct err *ops_declare(struct ops_req *rq);
+struct err *ops_undeclare(struct ops_req *rq);
+struct err *ops_types(struct ops_req *rq);
 struct err *ops_undo(struct ops_req *rq);
 struct err *ops_redo(struct ops_req *rq);
 struct err *ops_journal(struct ops_req *rq);
@@ -39,6 +42,8 @@ struct err *ops_version(struct ops_req *rq);
 struct err *ops_man(struct ops_req *rq);
 struct err *ops_completion(struct ops_req *rq);
 
+/* Makes these edits as one transaction, all or nothing, and answers as `edit` does. */
+_must_use_ struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt);
 /* The page parameters of a list: limit, offset or cursor, filter, sort. Error stale for a cursor of another revision. */
 _must_use_ struct err *ops_page(struct ops_req *rq, struct ses_page *ret);
 /* Ends a list of which `shown` items were written from page->offset on. */

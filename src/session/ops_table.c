@@ -88,6 +88,9 @@ static const struct ops_param p_bookmark[] = {
 static const struct ops_param p_patch[] = {
 	P_ADDR(true, "where"), P_VALUE("bytes", true, "'DE AD'", "bytes in hex that are shown in place of the file's"), P_EDIT};
 static const struct ops_param p_unpatch[] = {P_ADDR(true, "where the patch begins"), P_EDIT};
+static const struct ops_param p_declare[] = {
+	P_VALUE("text", true, "'struct s {...};'", "C declarations, as many as you like"), P_EDIT};
+static const struct ops_param p_undeclare[] = {P_VALUE("name", true, "NAME", "a type, tag or function that was declared"), P_EDIT};
 static const struct ops_param p_edit[] = {
 	{.name = "ops", .type = OPS_STRING, .is_required = true, .value = "FILE", .help = "a JSON document with the edits; - is stdin"},
 	P_FLAG("atomic", "one refusal refuses all"), P_EDIT};
@@ -133,6 +136,8 @@ static const struct ops_column c_blocks[] = {{"id", "BLOCK", 'r'}, {"addr", "ADD
 static const struct ops_column c_calls[] = {{"caller", "CALLER", 'r'}, {"caller_name", "", 'l'}, {"callee", "CALLEE", 'r'},
 					    {"callee_name", "", 'l'}, {"count", "CALLS", 'r'}, {NULL, NULL, 0}};
 static const struct ops_column c_check[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_types[] = {{"name", "NAME", 'l'}, {"size", "SIZE", 'r'}, {"kind", "KIND", 'l'}, {"text", "TEXT", 'l'},
+					    {NULL, NULL, 0}};
 static const struct ops_column c_journal[] = {
 	{"rev", "REV", 'r'}, {"time", "TIME", 'l'}, {"author", "AUTHOR", 'l'}, {"step", "STEP", 'l'}, {"op", "OP", 'l'}, {"addr", "ADDR", 'r'},
 	{"sub", "", 'l'}, {"undone_by", "UNDONE BY", 'r'}, {"before", "BEFORE", 'l'}, {"after", "AFTER", 'l'}, {NULL, NULL, 0}};
@@ -179,6 +184,11 @@ static const struct ops_op ops_all[] = {
 	EDIT("patch", p_patch, ops_patch, "show other bytes than the file's",
 	     "The file is never written. The listing and bytes show the patch; search and references keep to the file."),
 	EDIT("unpatch", p_unpatch, ops_unpatch, "show the file's own bytes again", NULL),
+	EDIT("declare", p_declare, ops_declare, "declare C types and functions",
+	     "The text is what a preprocessor leaves: no #include. Either all of it is declared or, with line and column of what is wrong, "
+	     "nothing. Declaring again what says the same is no error; to change a type, undeclare it first."),
+	EDIT("undeclare", p_undeclare, ops_undeclare, "take a declaration away", "Refused while others need it."),
+	READ("types", OPS_LIST, p_segments, c_types, ops_types, "the C types that were declared"),
 	EDIT("edit", p_edit, ops_edit, "many edits as one transaction",
 	     "The document: {\"ops\":[{\"op\":\"rename\",\"addr\":\"0x401136\",\"name\":\"parse\"}, {\"op\":\"comment\",\"addr\":\"main\","
 	     "\"kind\":\"line\",\"text\":\"...\"}, {\"op\":\"bookmark\",\"addr\":A,\"text\":T}, {\"op\":\"patch\",\"addr\":A,\"bytes\":B}, "

@@ -169,7 +169,8 @@ const char *ses_edit_refuse(void *snap, const struct edits_change *c, struct are
 	struct ses_snap *sn = snap;
 	if (!c->value)
 		return NULL;
-	if (!ses_is_mapped(sn, c->va))
+	/* A declaration has no address; who states it has parsed it. */
+	if (c->kind != EDITS_DECL && !ses_is_mapped(sn, c->va))
 		return "the address is not mapped";
 	switch (c->kind) {
 	case EDITS_NAME:

@@ -195,7 +195,7 @@ struct types_mark types_mark(const struct types *t);
 void types_rewind(struct types *t, const struct types_mark *mark);
 
 /* The next declaration after index `after` (0: the first) that was made, completed or made to say more since the mark; 0: no
- * more. Constants are left out: their enum has them. */
+ * more. Constants are left out, their enum has them; one without tag and typedef stands as its first constant. */
 uint32_t types_next_changed(const struct types *t, const struct types_mark *since, uint32_t after);
 
 /* The record of a type; never null for an id of this set. */

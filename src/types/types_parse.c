@@ -245,7 +245,11 @@ struct err *types_parse_unordered(struct types *t, const struct types_text *list
 uint32_t types_next_changed(const struct types *t, const struct types_mark *since, uint32_t after)
 {
 	for (uint32_t i = after + 1; i < t->decls.cnt; i++) {
-		if (t->decls.data[i].order > since->order && t->decls.data[i].kind != TYPES_D_CONST)
+		const struct types_decl *d = &t->decls.data[i];
+		const struct types_type *rec = types_get(t, d->type.id);
+		bool is_own = d->kind != TYPES_D_CONST || (!rec->name && !rec->alias && rec->sub_cnt &&
+							   t->consts.data[rec->first].name == d->name);
+		if (d->order > since->order && is_own)
 			return i;
 	}
 	return 0;
