@@ -101,10 +101,11 @@ def headers(checks, names):
             else:
                 good += 1
     for line in bad:
-        print("not ok -", line)
-    print(f"{good} headers right, {len(bad)} wrong, {refused} the compiler itself refuses alone")
+        print("#", line)
     # At least 99 of 100.
-    return good > 0 and len(bad) * 99 <= good
+    is_good = good > 0 and len(bad) * 99 <= good
+    print(f"{'ok' if is_good else 'not ok'} - {good} headers right, {len(bad)} wrong, {refused} the compiler itself refuses alone")
+    return is_good
 
 
 class Maker:
@@ -191,7 +192,7 @@ def random_texts(checks, cnt, seed):
     bad = []
     runs = [(abi, cc[abi], cc is CLANG) for cc in (GCC, CLANG) for abi in ABIS]
     for run_ in [r for r in runs if not shutil.which(r[1][0])]:
-        print(f"skipped: there is no {run_[1][0]}")
+        print(f"ok - {run_[0]} # SKIP there is no {run_[1][0]}")
         runs.remove(run_)
     with tempfile.TemporaryDirectory() as folder:
         for i, (abi, cc, is_clang) in ((i, run_) for i in range(cnt) for run_ in runs):
@@ -210,9 +211,10 @@ def random_texts(checks, cnt, seed):
             with open(kept, "wb") as f:
                 f.write(text)
     for line in bad:
-        print("not ok -", line)
-    print(f"{good} texts right, {len(bad)} wrong, {refused} the compiler refuses")
-    return good > 0 and not bad and refused * 2 < good
+        print("#", line)
+    is_good = good > 0 and not bad and refused * 2 < good
+    print(f"{'ok' if is_good else 'not ok'} - {good} texts right, {len(bad)} wrong, {refused} the compiler refuses")
+    return is_good
 
 
 def main():
