@@ -116,7 +116,8 @@ int main(int argc, char **argv)
 			types_print_all(t, &out);
 		else
 			check_all(t, &out);
-		fwrite(out.data, 1, out.len, stdout);
+		if (out.len)
+			fwrite(out.data, 1, out.len, stdout);
 	}
 	bool is_bad = e;
 	err_free(e);
