@@ -131,6 +131,7 @@ static void start_job(struct tui *t, struct tui_list *l, uint64_t off, uint32_t 
 	snprintf(lj->filter, sizeof(lj->filter), "%s", l->filter);
 	snprintf(lj->what, sizeof(lj->what), "%s", l->what);
 	lj->query = make_query(l, lj->sort, sizeof(lj->sort));
+	lj->query.ses = t->ses;
 	lj->query.page.filter = *lj->filter ? lj->filter : NULL;
 	lj->query.what = lj->what;
 	lj->query.page.offset = off;
@@ -168,6 +169,7 @@ static void need(struct tui *t, struct tui_list *l, uint64_t first, uint32_t cnt
 	struct tui_query q = make_query(l, sort, sizeof(sort));
 	struct tui_page p = {0};
 	q.snap = t->snap;
+	q.ses = t->ses;
 	q.call = &call;
 	q.page.offset = off;
 	q.page.limit = limit;

@@ -37,6 +37,8 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 		return &t->peek;
 	case TUI_O_COPY:
 		return &t->copy;
+	case TUI_O_HISTORY:
+		return &t->history;
 	case TUI_O_HELP:
 		return NULL;
 	}

@@ -10,7 +10,8 @@
  * One line to type in, with the editing keys of a shell. A paste is text, whatever it holds. Filters act on every
  * change.
  */
-static const char *const labels[TUI_PROMPT_COUNT] = {"", "go to: ", "search: ", "list matches of: ", "filter: ", ":"};
+static const char *const labels[TUI_PROMPT_COUNT] = {"", "go to: ", "search: ", "list matches of: ", "filter: ", ":", "name: ", "comment: ",
+						     "comment above: "};
 
 /* The list a filter acts on: that of the view with the focus. */
 static struct tui_list *filtered(struct tui *t)
@@ -52,6 +53,10 @@ static void accept(struct tui *t)
 	uint64_t va;
 	remember(p);
 	p->kind = TUI_PROMPT_NONE;
+	if (kind == TUI_PROMPT_RENAME || kind == TUI_PROMPT_COMMENT || kind == TUI_PROMPT_BLOCK) {
+		tui_edit_accept(t, kind, p->text, p->before);
+		return;
+	}
 	if (kind == TUI_PROMPT_FILTER || !p->len)
 		return;
 	if (kind == TUI_PROMPT_COMMAND) {
@@ -301,6 +306,8 @@ void tui_prompt_draw(struct tui *t, int y)
 	pen.x += 1;
 	if (p->kind == TUI_PROMPT_SEARCH || p->kind == TUI_PROMPT_SEARCH_ALL)
 		cells_str(&pen, "text, or hex:de ad ?? ef  rx:pattern  imm:0x10  insn:mov*");
+	else if (p->kind == TUI_PROMPT_RENAME)
+		cells_str(&pen, "a name; nothing takes the given name away");
 	else if (p->kind == TUI_PROMPT_COMMAND)
 		cells_str(&pen, "an action (suspend, view-hex, theme ...), a name or an address; Tab completes");
 	else if (p->kind == TUI_PROMPT_GOTO)

@@ -66,6 +66,7 @@ struct tui_column {
 
 struct tui_query {
 	struct ses_snap *snap;
+	struct ses *ses;    /* history: the journal is the session's */
 	const struct ses_call *call;
 	struct ses_page page;
 	uint64_t va;        /* xrefs: of what */
@@ -223,7 +224,7 @@ void tui_graph_restore(struct tui *t, uint64_t va, uint64_t spot);
 /* --- prompt ---------------------------------------------------------------------------------------------------------- */
 
 enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_PROMPT_SEARCH_ALL, TUI_PROMPT_FILTER,
-		       TUI_PROMPT_COMMAND,
+		       TUI_PROMPT_COMMAND, TUI_PROMPT_RENAME, TUI_PROMPT_COMMENT, TUI_PROMPT_BLOCK,
 		       TUI_PROMPT_COUNT };
 
 #define TUI_HISTORY_MAX 16
@@ -245,7 +246,7 @@ void tui_prompt_draw(struct tui *t, int y);
 
 /* --- overlays --------------------------------------------------------------------------------------------------------- */
 
-enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY };
+enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_HISTORY };
 #define TUI_OVERLAY_MAX 4
 
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
@@ -259,7 +260,7 @@ void tui_overlay_paste(struct tui *t, const char *text, size_t len);
 void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
 
 extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_hits_list, tui_symbols_palette_list, tui_peek_list,
-	tui_copy_list;
+	tui_copy_list, tui_history_list;
 void tui_symbols_open(struct tui *t);
 void tui_peek_open(struct tui *t);
 void tui_palette_open(struct tui *t);
@@ -289,6 +290,16 @@ void tui_leader_begin(struct tui *t, uint64_t now);
 /* Time passed: the leader's card may be due. */
 void tui_tick(struct tui *t, uint64_t now);
 void tui_card_draw(struct tui *t);
+
+/* --- edits ------------------------------------------------------------------------------------------------------------------ */
+
+struct tui_edit;
+/* Renaming, comments, undo, redo, history; false when the action is none of them. */
+bool tui_edit_act(struct tui *t, enum tui_action a);
+void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
+/* Puts edits that are not on disk yet into lines, with a '*' behind them. */
+void tui_edits_show(struct tui *t, struct ses_head *lines, uint32_t cnt);
+void tui_edits_finish(struct tui *t);
 
 /* --- places and search -------------------------------------------------------------------------------------------------- */
 
@@ -344,7 +355,7 @@ struct tui {
 	struct tui_prompt prompt;
 	enum tui_overlay overlays[TUI_OVERLAY_MAX];
 	int overlay_cnt;
-	struct tui_list palette, xrefs, hits, symbols, peek, copy;
+	struct tui_list palette, xrefs, hits, symbols, peek, copy, history;
 	struct tui_list *opening;      /* Enter was pressed on a row that is still being loaded */
 	struct cells_rect overlay_rect;
 	int help_top;
@@ -359,6 +370,8 @@ struct tui {
 	bool is_card;                  /* and a while ago: its card is shown */
 	uint64_t card_ns;              /* when it is due */
 	enum tui_action pending;       /* TUI_MARK or TUI_MARK_GO: the next key is its letter */
+	uint64_t edit_va;              /* what the prompt is about */
+	struct tui_edit *edit_running, *edit_first, *edit_last;
 	int count;                     /* typed before a key; 0: none */
 	struct tui_mark marks[52];
 	struct buf clip;               /* for the terminal: what sets its clipboard */

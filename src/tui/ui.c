@@ -133,6 +133,7 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	tui_list_init(&t->symbols, &tui_symbols_palette_list);
 	tui_list_init(&t->peek, &tui_peek_list);
 	tui_list_init(&t->copy, &tui_copy_list);
+	tui_list_init(&t->history, &tui_history_list);
 	const char *note = ses_store_note(s);
 	if (note)
 		tui_say(t, true, "the analysis is not kept on disk: %s", note);
@@ -143,6 +144,7 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 void tui_fini(struct tui *t)
 {
 	tui_jobs_reap(t, true);
+	tui_edits_finish(t);
 	for (int v = 0; v < TUI_V_COUNT; v++) {
 		if (views[v]->list)
 			tui_list_fini(&t->lists[v]);
@@ -153,6 +155,7 @@ void tui_fini(struct tui *t)
 	tui_list_fini(&t->symbols);
 	tui_list_fini(&t->peek);
 	tui_list_fini(&t->copy);
+	tui_list_fini(&t->history);
 	buf_fini(&t->clip);
 	VEC_FREE(&t->past);
 	VEC_FREE(&t->future);
@@ -664,7 +667,7 @@ void tui_act(struct tui *t, enum tui_action a)
 		tui_open_row(t);
 		return;
 	}
-	if (!act_view(t, a) && !act_find(t, a))
+	if (!act_view(t, a) && !act_find(t, a) && !tui_edit_act(t, a))
 		act_scry(t, a);
 }
 

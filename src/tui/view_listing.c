@@ -111,6 +111,7 @@ static bool load(struct tui *t, uint32_t count)
 		tui_say_err(t, e);
 	else
 		hint_labels(t);
+	tui_edits_show(t, l->lines, l->line_cnt);
 	return l->line_cnt > 0;
 }
 

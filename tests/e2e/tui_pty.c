@@ -303,6 +303,35 @@ static void test_every_key(void)
 	pty_stop(&t);
 }
 
+/* An edit is on disk when it says so: killed then, the next start shows it, and undo still works. */
+static void test_edit(void)
+{
+	struct pty_term t;
+	start(&t, TARGET, NULL, 140, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "gmain\rn\x15" "kept_name\r");
+	expect(&t, "is on disk", "a rename is confirmed");
+	pty_keys(&t, ";said_here\r");
+	expect(&t, "said_here", "a comment is shown");
+	expect(&t, "comment at", "and confirmed");
+	kill(t.pid, SIGKILL);
+	pty_wait_end(&t, WAIT_MS);
+	pty_stop(&t);
+	start(&t, TARGET, NULL, 140, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "gkept_name\r");
+	expect(&t, "said_here", "both are there after a kill");
+	pty_keys(&t, "U");
+	expect(&t, "kept_name", "the history has them");
+	pty_keys(&t, "q\x1a");
+	expect(&t, "undo: revision", "undo after a restart");
+	pty_pump(&t, 3000, 300);
+	ok(!strstr(pty_text(&t), "said_here"), "takes the comment away");
+	pty_keys(&t, "\x1a");
+	expect(&t, " main:", "and then the name");
+	pty_stop(&t);
+}
+
 static void test_resize_storm(void)
 {
 	struct pty_term t;
@@ -610,7 +639,8 @@ struct test {
 int main(void)
 {
 	static const struct test tests[] = {
-		{"first", test_first_frames}, {"huge", test_huge}, {"walk", test_walk}, {"keys", test_every_key}, {"resize", test_resize_storm},
+		{"first", test_first_frames}, {"huge", test_huge}, {"walk", test_walk}, {"keys", test_every_key}, {"edit", test_edit},
+		{"resize", test_resize_storm},
 		{"paste", test_paste}, {"idle", test_idle}, {"scroll", test_scroll_bytes}, {"stuck", test_stuck_reader},
 		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"cut", test_target_is_cut}, {"bad", test_bad_files},
 		{"graph", test_graph}, {"big", test_big_graph}};

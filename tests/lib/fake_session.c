@@ -537,3 +537,44 @@ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct 
 	ask->cnt = 1;
 	return NULL;
 }
+
+/* A journal of what was said, without a disk. */
+struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const struct ses_edit_opts *opts, struct arena *a, uint64_t *ret_rev)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		bool is_bad = edits[i].value && strchr(edits[i].value, ' ') && !strcmp(edits[i].op, "rename");
+		edits[i].status = is_bad ? SES_EDIT_REFUSED : SES_EDIT_APPLIED;
+		edits[i].why = is_bad ? "a name has no blank" : NULL;
+		if (opts->is_dry_run || is_bad || fake_config.edit_cnt == FAKE_EDIT_MAX)
+			continue;
+		struct fake_edit *f = &fake_config.edits[fake_config.edit_cnt++];
+		snprintf(f->op, sizeof(f->op), "%s", edits[i].op);
+		snprintf(f->sub, sizeof(f->sub), "%s", edits[i].sub);
+		snprintf(f->value, sizeof(f->value), "%s", edits[i].value ? edits[i].value : "");
+		f->va = edits[i].addr;
+	}
+	*ret_rev = fake_config.edit_cnt;
+	return NULL;
+}
+
+struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct ses_edit_opts *opts, struct arena *a,
+		     struct ses_undone_list *ret)
+{
+	static struct ses_undone one = {.target = 1, .changes = 1};
+	*ret = (struct ses_undone_list){.list = &one, .cnt = !ask->is_redo && fake_config.edit_cnt};
+	return NULL;
+}
+
+struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret, uint32_t *ret_cnt,
+			uint64_t *ret_total)
+{
+	*ret = ARENA_ARRAY(a, struct ses_entry, FAKE_EDIT_MAX);
+	*ret_cnt = 0;
+	*ret_total = fake_config.edit_cnt;
+	for (uint64_t i = ask->first_seq - 1; i < fake_config.edit_cnt && *ret_cnt < ask->limit; i++) {
+		const struct fake_edit *f = &fake_config.edits[i];
+		(*ret)[(*ret_cnt)++] = (struct ses_entry){.seq = i + 1, .rev = i + 1, .op = f->op, .sub = f->sub, .author = "me",
+							  .has_addr = true, .addr = f->va, .before = text(""), .after = text(f->value)};
+	}
+	return NULL;
+}

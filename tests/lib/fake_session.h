@@ -8,12 +8,20 @@
  * A session made of arithmetic, so that what a view shows does not depend on the analysis: `func_cnt` functions of
  * eight instructions, strings, zeroed data, and names as a hostile target would choose them.
  */
+#define FAKE_EDIT_MAX 16
+struct fake_edit {
+	char op[16], sub[16], value[64];
+	uint64_t va;
+};
+
 struct fake_config {
 	uint32_t func_cnt;
 	bool is_preview;
 	bool is_slow;        /* operations with a deadline time out */
 	unsigned call_cnt;   /* operations asked for so far */
 	uint32_t big_blocks; /* the third function, "main", has so many blocks of one instruction instead of its own */
+	struct fake_edit edits[FAKE_EDIT_MAX];
+	unsigned edit_cnt;
 };
 extern struct fake_config fake_config;
 

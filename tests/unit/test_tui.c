@@ -800,6 +800,59 @@ static void test_leader_card(void **state)
 	close_tui();
 }
 
+static void test_edits(void **state)
+{
+	open_tui(300, 120, 30);
+	uint64_t start = tui.listing.va;
+	keys("n");
+	assert_string_equal(tui.prompt.text, "main"); /* what it is called now */
+	keys("Enter");
+	assert_int_equal(fake_config.edit_cnt, 0); /* nothing was changed */
+	keys("n Ctrl+U 'new_main Enter");
+	assert_int_equal(fake_config.edit_cnt, 1);
+	assert_string_equal(fake_config.edits[0].op, "rename");
+	assert_string_equal(fake_config.edits[0].value, "new_main");
+	assert_int_equal(fake_config.edits[0].va, start);
+	assert_true(page_has("is on disk"));
+	keys("n Ctrl+U 'a Space 'b Enter");
+	assert_true(page_has("rename refused: a name has no blank"));
+	keys("j ; 'why Enter Alt+; 'above Enter");
+	assert_int_equal(fake_config.edit_cnt, 3);
+	assert_string_equal(fake_config.edits[1].sub, "line");
+	assert_string_equal(fake_config.edits[2].sub, "block");
+	assert_int_equal(fake_config.edits[1].va, start + 4);
+	keys("Ctrl+Z");
+	assert_true(page_has("undo: revision 1"));
+	keys("Alt+z");
+	assert_true(page_has("nothing to redo"));
+	keys("U");
+	assert_true(page_has("new_main") && page_has("comment block"));
+	const struct tui_row *row = tui_list_row(&tui, &tui.history);
+	assert_true(!memcmp(row->col[1].s, "comment block", 13)); /* the newest first */
+	keys("Esc Tab n");
+	assert_int_equal(tui.prompt.kind, TUI_PROMPT_RENAME);
+	keys("Esc");
+	close_tui();
+}
+
+/* Shown at once, counted when the job is done, and written though one leaves. */
+static void test_pending_edits(void **state)
+{
+	uint64_t value;
+	open_tui(300, 120, 30);
+	tui.job_fd = eventfd(0, 0);
+	keys("; 'wait_for_it Enter ; 'second Enter");
+	assert_true(page_has("second *"));
+	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
+	tui_news(&tui);
+	keys("j ; 'third Enter ; 'fourth Enter");
+	int fd = tui.job_fd;
+	close_tui();
+	assert_int_equal(fake_config.edit_cnt, 4);
+	assert_string_equal(fake_config.edits[3].value, "fourth");
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -831,6 +884,8 @@ int main(void)
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_peek_and_tokens),
 		cmocka_unit_test(test_leader_card),
+		cmocka_unit_test(test_edits),
+		cmocka_unit_test(test_pending_edits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/tui_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Edits. One is shown at once, marked as pending, and written by a job, so that a slow disk stops no frame; it counts
+ * as done only when the job says that it is on disk. They are written one after the other, in the order they were made.
+ */
+struct tui_edit {
+	struct tui_job job;
+	struct tui_edit *next;
+	struct ses *ses;
+	char op[16], sub[16]; /* op "undo" and "redo" are steps */
+	uint64_t va;
+	char value[TUI_FILTER_MAX];
+	struct arena arena;
+	struct err *err;
+	struct ses_edit edit;
+	struct ses_undone_list undone;
+};
+
+static bool is_step(const struct tui_edit *e)
+{
+	return !strcmp(e->op, "undo") || !strcmp(e->op, "redo");
+}
+
+static void run(struct tui_job *j)
+{
+	struct tui_edit *e = (struct tui_edit *)j;
+	struct ses_edit_opts opts = {0};
+	uint64_t rev;
+	if (is_step(e)) {
+		struct ses_undo_ask ask = {.is_redo = *e->op == 'r', .steps = 1};
+		e->err = ses_undo(e->ses, &ask, &opts, &e->arena, &e->undone);
+		return;
+	}
+	e->edit = (struct ses_edit){.op = e->op, .addr = e->va, .sub = e->sub, .value = *e->value ? e->value : NULL,
+				    .value_len = strlen(e->value)};
+	e->err = ses_edit(e->ses, &e->edit, 1, &opts, &e->arena, &rev);
+}
+
+static void fini(struct tui_job *j)
+{
+	struct tui_edit *e = (struct tui_edit *)j;
+	err_free(e->err);
+	arena_fini(&e->arena);
+}
+
+static void tell(struct tui *t, struct tui_edit *e)
+{
+	if (e->err) {
+		tui_say_err(t, take_ptr(e->err));
+	} else if (is_step(e) && !e->undone.cnt) {
+		tui_say(t, false, "nothing to %s", e->op);
+	} else if (is_step(e)) {
+		tui_say(t, false, "%s: revision %llu, %llu changes (U shows all)", e->op, (unsigned long long)e->undone.list[0].target,
+			(unsigned long long)e->undone.list[0].changes);
+	} else if (e->edit.status == SES_EDIT_REFUSED) {
+		tui_say(t, true, "%s refused: %s", e->op, e->edit.why ? e->edit.why : "");
+	} else if (e->edit.status == SES_EDIT_UNCHANGED) {
+		tui_say(t, false, "%s: as it was", e->op);
+	} else {
+		tui_say(t, false, "%s at %llx is on disk (Ctrl+Z takes it back)", e->op, (unsigned long long)e->va);
+	}
+}
+
+static void start_next(struct tui *t);
+
+static void done(struct tui *t, struct tui_job *j)
+{
+	struct tui_edit *e = (struct tui_edit *)j;
+	t->edit_running = NULL;
+	t->listing.lines_snap = NULL;
+	t->is_dirty = true;
+	tell(t, e);
+	tui_list_restart(&t->history);
+	start_next(t);
+}
+
+static void start_next(struct tui *t)
+{
+	struct tui_edit *e = t->edit_first;
+	if (!e || t->edit_running)
+		return;
+	t->edit_first = e->next;
+	if (!t->edit_first)
+		t->edit_last = NULL;
+	t->edit_running = e;
+	tui_job_start(t, &e->job);
+}
+
+static void submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value)
+{
+	struct tui_edit *e = calloc(1, sizeof(*e));
+	if (!e) {
+		tui_say_err(t, &err_nomem);
+		return;
+	}
+	snprintf(e->op, sizeof(e->op), "%s", op);
+	snprintf(e->sub, sizeof(e->sub), "%s", sub);
+	snprintf(e->value, sizeof(e->value), "%s", value);
+	e->va = va;
+	e->ses = t->ses;
+	e->job.run = run;
+	e->job.done = done;
+	e->job.fini = fini;
+	if (t->edit_last)
+		t->edit_last->next = e;
+	else
+		t->edit_first = e;
+	t->edit_last = e;
+	t->listing.lines_snap = NULL;
+	tui_say(t, false, "%s: being written", op);
+	start_next(t);
+}
+
+/* Edits that were made but not begun are written before we leave. */
+void tui_edits_finish(struct tui *t)
+{
+	while (t->edit_first) {
+		struct tui_edit *e = t->edit_first;
+		t->edit_first = e->next;
+		e->job.run(&e->job);
+		fini(&e->job);
+		free(e);
+	}
+	t->edit_last = NULL;
+}
+
+static void show_pending(struct tui *t, const struct tui_edit *e, struct ses_head *h)
+{
+	char *text;
+	if (e->va != h->va || !*e->value || is_step(e))
+		return;
+	bool is_label = !strcmp(e->op, "rename") && h->kind == SES_HEAD_LABEL;
+	bool is_comment = !strcmp(e->op, "comment") && !h->sub;
+	if (!is_label && !is_comment)
+		return;
+	text = arena_printf(&t->listing.arena, is_label ? "%s: *" : "%s *", e->value);
+	if (!text)
+		return;
+	struct ses_text shown = {text, (uint32_t)strlen(text)};
+	if (is_label)
+		h->text = shown;
+	else
+		h->comment = shown;
+}
+
+void tui_edits_show(struct tui *t, struct ses_head *lines, uint32_t cnt)
+{
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (t->edit_running)
+			show_pending(t, t->edit_running, &lines[i]);
+		for (const struct tui_edit *e = t->edit_first; e; e = e->next)
+			show_pending(t, e, &lines[i]);
+	}
+}
+
+/* What a comment is now: the journal says what a change would replace. */
+static void comment_now(struct tui *t, const char *sub, uint64_t va, char *out, size_t len)
+{
+	uint64_t rev;
+	struct ses_edit edit = {.op = "comment", .addr = va, .sub = sub};
+	struct ses_edit_opts opts = {.is_dry_run = true};
+	struct err *e = ses_edit(t->ses, &edit, 1, &opts, &t->frame_arena, &rev);
+	*out = '\0';
+	if (!e && edit.before)
+		snprintf(out, len, "%.*s", (int)MIN(edit.before_len, len - 1), edit.before);
+	err_free(e);
+}
+
+bool tui_edit_act(struct tui *t, enum tui_action a)
+{
+	char text[TUI_FILTER_MAX] = "";
+	uint64_t va;
+	if (a == TUI_UNDO || a == TUI_REDO) {
+		submit(t, a == TUI_UNDO ? "undo" : "redo", "", 0, "");
+		return true;
+	}
+	if (a == TUI_HISTORY) {
+		tui_list_restart(&t->history);
+		tui_overlay_push(t, TUI_O_HISTORY);
+		return true;
+	}
+	if (a != TUI_RENAME && a != TUI_COMMENT && a != TUI_COMMENT_BLOCK)
+		return false;
+	bool has_operand = a == TUI_RENAME && tui_focus(t) == TUI_V_LISTING && tui_listing_operand(t, &va);
+	if (!has_operand && !tui_focus_va(t, &va)) {
+		tui_say(t, true, "no address here");
+		return true;
+	}
+	t->edit_va = va;
+	struct ses_text name = ses_name_at(t->snap, va, &t->frame_arena);
+	if (a == TUI_RENAME)
+		snprintf(text, sizeof(text), "%.*s", (int)MIN(name.len, sizeof(text) - 1), name.s);
+	else
+		comment_now(t, a == TUI_COMMENT ? "line" : "block", va, text, sizeof(text));
+	tui_prompt_open(t, a == TUI_RENAME ? TUI_PROMPT_RENAME : a == TUI_COMMENT ? TUI_PROMPT_COMMENT : TUI_PROMPT_BLOCK, text);
+	return true;
+}
+
+/* The prompt was accepted; what it was opened with again changes nothing, nothing takes it away. */
+void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before)
+{
+	if (!strcmp(text, before))
+		return;
+	if (kind == TUI_PROMPT_RENAME)
+		submit(t, "rename", "", t->edit_va, text);
+	else
+		submit(t, "comment", kind == TUI_PROMPT_COMMENT ? "line" : "block", t->edit_va, text);
+}
+
+static struct ses_text text_of(const char *s)
+{
+	return (struct ses_text){s, (uint32_t)strlen(s)};
+}
+
+/* The journal, the newest entry first. */
+static struct err *history_fetch(const struct tui_query *q, struct tui_page *ret)
+{
+	struct ses_entry *j;
+	uint32_t cnt;
+	uint64_t total;
+	struct ses_journal_ask ask = {.first_seq = 1, .limit = 1};
+	struct err *e = ses_journal(q->ses, &ask, &ret->arena, &j, &cnt, &total);
+	if (e || q->page.offset >= total) {
+		ret->total = e ? 0 : total;
+		return e;
+	}
+	uint64_t last = total - q->page.offset;
+	ask.first_seq = last > q->page.limit ? last - q->page.limit + 1 : 1;
+	ask.limit = (uint32_t)(last - ask.first_seq + 1);
+	e = ses_journal(q->ses, &ask, &ret->arena, &j, &cnt, &total);
+	ret->rows = e ? NULL : ARENA_ARRAY(&ret->arena, struct tui_row, (size_t)cnt + 1);
+	if (!ret->rows)
+		return e ? e : &err_nomem;
+	ret->total = total;
+	for (uint32_t i = cnt; i--;) {
+		struct tui_row *r = &ret->rows[ret->cnt++];
+		char *what = arena_printf(&ret->arena, "%s%s%s", j[i].op, *j[i].sub ? " " : "", j[i].sub);
+		char *rev = arena_printf(&ret->arena, "%llu", (unsigned long long)j[i].rev);
+		char *addr = j[i].has_addr ? arena_printf(&ret->arena, "%llx", (unsigned long long)j[i].addr) : NULL;
+		char *change = arena_printf(&ret->arena, "%.*s -> %.*s", (int)j[i].before.len, j[i].before.s, (int)j[i].after.len, j[i].after.s);
+		if (!what || !rev || !change)
+			return &err_nomem;
+		r->va = j[i].addr;
+		r->has_va = j[i].has_addr;
+		r->mark = j[i].undone_by ? 'u' : 0;
+		r->col[0] = text_of(rev);
+		r->col[1] = text_of(what);
+		r->col[2] = text_of(addr ? addr : "");
+		r->col[3] = text_of(change);
+		r->col[4] = text_of(j[i].author ? j[i].author : "");
+	}
+	return NULL;
+}
+
+const struct tui_list_ops tui_history_list = {
+	.title = "History (u: was taken back)",
+	.empty = "nothing was edited yet",
+	.columns = {{.title = "rev", .width = 6, .role = ROLE_DIM, .is_right = true},
+		    {.title = "what", .width = 14, .role = ROLE_KEY},
+		    {.title = "address", .width = 12, .role = ROLE_ADDR, .is_right = true},
+		    {.title = "change", .role = ROLE_TEXT},
+		    {.title = "author", .width = 12, .role = ROLE_DIM}},
+	.column_cnt = 5,
+	.fetch = history_fetch,
+};
