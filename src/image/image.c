@@ -14,6 +14,7 @@
  * (here, lookup.c, rows.c), and all of it by image_check().
  */
 #define SEG_LOC_ALIGN 64
+#define SMALL_LEN 65536 /* bytes of a section that opening verifies */
 
 static struct err *damaged(const char *why)
 {
@@ -213,6 +214,21 @@ static struct err *check_header(struct image *im, const uint8_t *sha256)
 	return NULL;
 }
 
+/*
+ * The sections that are few bytes whatever the target, and on which every answer rests, are verified at each open; the
+ * cost is that of one page. The rest is left to image_check().
+ */
+static struct err *check_small(const struct image *im)
+{
+	static const enum image_sect small[] = {IMAGE_SECT_META, IMAGE_SECT_SEGS, IMAGE_SECT_SECTIONS};
+	for (size_t i = 0; i < ARRAY_LEN(small); i++) {
+		const struct image_sect_entry *s = &im->sects[small[i]];
+		if (s->len <= SMALL_LEN && XXH3_64bits(im->bytes + s->off, s->len) != s->xxh3)
+			return damaged("the checksum of a section is wrong");
+	}
+	return NULL;
+}
+
 static struct err *open_bytes(struct image *im, const uint8_t *sha256)
 {
 	if ((uintptr_t)im->bytes % 8)
@@ -220,6 +236,8 @@ static struct err *open_bytes(struct image *im, const uint8_t *sha256)
 	struct err *e = check_header(im, sha256);
 	if (!e)
 		e = check_sects(im);
+	if (!e)
+		e = check_small(im);
 	if (!e && !counts_agree(im))
 		e = damaged("its sections contradict each other");
 	if (e)
