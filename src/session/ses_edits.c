@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Edits as front ends make them: the journal is opened for the call, written, and the session's newest snapshot is replaced by
- * one that shares the image and has the newer facts.
+ * Edits as front ends make them: the journal is written, and the session's newest snapshot is replaced by one that shares the
+ * image and has the newer facts.
  */
 #include "session/ses_edit_int.h"
 #include "session/store_int.h"
@@ -25,6 +25,33 @@ static struct err *open_edits(struct ses *s, bool is_read_only, struct edits **r
 		return err_fix(err_new(ERR_READONLY, "%s: there is no store to keep edits in%s%s", s->path, s->store_note ? ": " : "",
 				       s->store_note ? s->store_note : ""), "scry doctor says what is wrong with it");
 	return store_open_edits(s->store, s->sha256, is_read_only, ret);
+}
+
+/*
+ * The connection that writes. It is kept: opening and closing one costs a checkpoint of the log, many times what an edit
+ * does. The lock is held until unlock_writer().
+ */
+static struct err *lock_writer(struct ses *s, struct edits **ret)
+{
+	pthread_mutex_lock(&s->edits_lock);
+	struct err *why = s->edits ? NULL : open_edits(s, false, &s->edits);
+	*ret = s->edits;
+	return why;
+}
+
+static void unlock_writerp(struct ses **s)
+{
+	pthread_mutex_unlock(&(*s)->edits_lock);
+}
+#define _cleanup_writer_ _cleanup_(unlock_writerp)
+
+void ses_edits_close(struct ses *s)
+{
+	if (!s->edits)
+		return;
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	edits_close(s->edits);
+	s->edits = NULL;
 }
 
 /* The newest snapshot with the facts of now. The view before is what the newer one is made from. */
@@ -106,11 +133,12 @@ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const st
 	if (!s->store)
 		return open_edits(s, false, NULL);
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
-	_cleanup_edits_ struct edits *e = NULL;
+	_cleanup_writer_ struct ses *locked = s;
+	struct edits *e = NULL;
 	struct ses_snap *sn = ses_snap_get(s);
 	o.refuse = ses_edit_refuse;
 	o.ctx = sn;
-	why = open_edits(s, false, &e);
+	why = lock_writer(locked, &e);
 	if (!why)
 		why = edits_commit(e, c, cnt, &o, a, ret_rev);
 	ses_snap_put(sn);
@@ -139,8 +167,9 @@ struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct
 	if (!s->store)
 		return open_edits(s, false, NULL);
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
-	_cleanup_edits_ struct edits *e = NULL;
-	why = open_edits(s, false, &e);
+	_cleanup_writer_ struct ses *locked = s;
+	struct edits *e = NULL;
+	why = lock_writer(locked, &e);
 	if (why)
 		return why;
 	why = ask->is_redo ? edits_redo(e, ask->steps, ask->of_author, &o, a, &steps) :
@@ -230,7 +259,10 @@ struct err *ses_salvage(struct ses *s, struct arena *a, struct ses_salvaged *ret
 {
 	if (!s->store)
 		return open_edits(s, true, NULL);
-	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	pthread_mutex_lock(&s->edits_lock);
+	ses_edits_close(s);
+	_cleanup_writer_ struct ses *locked = s;
+	_cleanup_as_ struct store_as as = store_as_user(locked->store);
 	_cleanup_free_ char *path = store_target_path(s->store, s->sha256, "edits.db");
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);

@@ -82,6 +82,8 @@ struct ses {
 	pthread_t worker;
 	bool has_worker;
 	atomic_bool stop;
+	pthread_mutex_t edits_lock; /* for the following */
+	struct edits *edits;        /* the connection that writes, kept from the first edit on */
 	int event_fd;               /* -1 in the foreground */
 	pthread_mutex_t lock;       /* for the following */
 	struct ses_snap *snap;
@@ -165,6 +167,7 @@ struct ses_text ses_edit_comment(const struct ses_snap *sn, uint64_t va, const c
 /* The bytes as they are shown: `len` bytes that stand at va, overlaid with what was patched. */
 void ses_edit_patch(const struct ses_snap *sn, uint64_t va, uint8_t *bytes, size_t len);
 bool ses_edit_has_patch(const struct ses_snap *sn, uint64_t first_va, uint64_t last_va);
+void ses_edits_close(struct ses *s);
 /* ses_names.c */
 bool ses_resolve_generated(const char *text, size_t len, uint64_t *ret);
 

@@ -300,6 +300,7 @@ struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses *
 		s->progress_ctx = opts->progress_ctx;
 	}
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->edits_lock, NULL);
 	s->path = strdup(path);
 	struct err *e = s->path ? ses_begin(s, opts) : &err_nomem;
 	if (e) {
@@ -320,11 +321,13 @@ void ses_close(struct ses *s)
 	}
 	ses_snap_put(s->snap);
 	fmt_bin_free(s->bin);
+	ses_edits_close(s);
 	store_close(s->store);
 	file_close(s->file);
 	if (s->event_fd >= 0)
 		close(s->event_fd);
 	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->edits_lock);
 	free(s->store_note);
 	free(s->error_text);
 	free(s->path);
