@@ -120,25 +120,27 @@ export SCRY_STORE=$WORK/store-ro
 "$SCRY" info elsewhere >/dev/null
 cp elsewhere another && printf y >>another && touch -d '1 hour ago' another
 chmod -R a-w "$SCRY_STORE"
+# Another user may not reach the binary where it was built.
+cp "$SCRY" "$WORK/scry" && chmod 755 "$WORK/scry"
 run_as() { if [ "$(id -u)" = 0 ]; then setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; else "$@"; fi; }
 if [ "$(id -u)" != 0 ] || command -v setpriv >/dev/null; then
 	chmod 755 "$WORK"; chmod -R a+rX "$WORK/another" "$WORK/elsewhere"
 	[ "$(id -u)" = 0 ] && chown -R 65534:65534 "$SCRY_STORE"
-	OUT=$(run_as "$SCRY" info "$WORK/another" 2>err); S=$?
+	OUT=$(run_as "$WORK/scry" info "$WORK/another" 2>err); S=$?
 	is "a store without write permission: works" 0 $S
 	like "and says so" 'kept in memory only' "$(cat err)"
 	is "once" 1 "$(wc -l <err)"
-	OUT=$(run_as "$SCRY" info "$WORK/elsewhere" 2>err); S=$?
+	OUT=$(run_as "$WORK/scry" info "$WORK/elsewhere" 2>err); S=$?
 	is "a known file in a store without write permission: status" 0 $S
 	is "a known file in a store without write permission: no complaint" "" "$(cat err)"
-	OUT=$(run_as env -u SCRY_STORE HOME=/nonexistent/home "$SCRY" info "$WORK/another" 2>err); S=$?
+	OUT=$(run_as env -u SCRY_STORE HOME=/nonexistent/home "$WORK/scry" info "$WORK/another" 2>err); S=$?
 	is "a home that is not there: works" 0 $S
 	like "a home that is not there: says so" 'kept in memory only' "$(cat err)"
 	mkdir "$WORK/foreign"; chmod 777 "$WORK/foreign"
-	OUT=$(run_as env SCRY_STORE="$WORK/foreign" "$SCRY" info "$WORK/another" 2>err); S=$?
+	OUT=$(run_as env SCRY_STORE="$WORK/foreign" "$WORK/scry" info "$WORK/another" 2>err); S=$?
 	is "a store others may write to is not used: works" 0 $S
 	like "and why" 'belongs to|others may write' "$(cat err)"
-	OUT=$(run_as env SCRY_STORE="$WORK/foreign" "$SCRY" doctor 2>&1)
+	OUT=$(run_as env SCRY_STORE="$WORK/foreign" "$WORK/scry" doctor 2>&1)
 	like "doctor says it too" '^no +store' "$OUT"
 else
 	skip "stores that cannot be used" "needs setpriv as root"

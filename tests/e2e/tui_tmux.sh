@@ -110,7 +110,8 @@ text g
 wait_for 'go to:' 'with a keyboard'
 keys Escape
 pid=$(tm list-panes -t t -F '#{pane_pid}')
-kill -SEGV "$(ps -o pid= --ppid "$pid" | head -n 1)"
+read -r child _ <"/proc/$pid/task/$pid/children"
+kill -SEGV "$child"
 wait_for 'shell>' 'a fault gives the shell back'
 text 'echo after the $((1 + 1))nd'
 keys Enter
