@@ -60,6 +60,8 @@ void ops_write_usage(struct buf *out)
 	size_t cnt;
 	const struct ops_op *ops = ops_table(&cnt);
 	buf_add_str(out, "scry FILE                 open the workbench on a program\n"
+			 "scry --plain FILE         the same a line at a time, for screen readers\n"
+			 "scry keys                 every action of the workbench and its keys\n"
 			 "scry COMMAND FILE ...     answer one question about it\n\ncommands:\n");
 	for (size_t i = 0; i < cnt; i++) {
 		size_t began = out->len;

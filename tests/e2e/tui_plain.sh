@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The workbench a line at a time, and the table of keys.
+. "$(dirname "$0")/lib.sh"
+
+plain() { # LINES
+	printf "$1" | "$SCRY" --plain /bin/bash 2>&1
+}
+
+out=$(plain 'g main\n3\nq\n')
+like "it begins at main" '^[0-9a-f]+  main:$' "$out"
+like "g goes there" '^> [0-9a-f]+  ; main' "$out"
+is "a number prints so many lines" "$(plain 'g main\nq\n' | wc -l)" "$(($(plain 'g main\n3\nq\n' | wc -l) - 3))"
+out=$(plain 'n plain_name\nf plain\ng plain_name\n:undo\ng plain_name\n')
+like "n is written" 'rename at [0-9a-f]+ is on disk' "$out"
+like "f lists functions with the new name" 'plain_name  [0-9]+  [0-9a-f]+' "$out"
+like "undo by its name" 'undo: revision' "$out"
+like "and the name is gone" 'plain_name: no|no such|not' "$(printf '%s\n' "$out" | tail -n 2)"
+like "x lists references" 'References: [0-9]+ of [0-9]+' "$(plain 'x\n')"
+like "/ searches" '^found' "$(plain '/hex:7f 45 4c 46\n')"
+like "an unknown verb is said" 'no such verb' "$(plain '%%\n')"
+like "? lists the verbs" '^> g NAME or ADDRESS' "$(plain '?\n')"
+out=$(plain 'zzz\nm\nY\n:\n:q\n')
+like "nothing stands in the way of leaving" '>' "$out"
+"$SCRY" --plain /nonexistent >"$WORK/out" 2>&1 </dev/null
+is "a file that is not there" 3 $?
+out=$("$SCRY" keys)
+like "scry keys lists an action with its keys" '^g +GOTO +Go to an address or a name' "$out"
+like "and one that has none" '^- +THEME' "$out"
+plan
