@@ -37,7 +37,7 @@ static struct err *types_abi_for(const struct ses_snap *sn, enum types_abi *ret)
 /* All declarations of the snapshot but that of the name `without` (null: none); `*ret_lost`: how many could not be read. */
 static struct err *load_types(struct ops_req *rq, const char *without, struct types **ret, size_t *ret_lost)
 {
-	enum types_abi abi;
+	enum types_abi abi = TYPES_X86_64;
 	struct err *e = types_abi_for(rq->sn, &abi);
 	if (e)
 		return e;

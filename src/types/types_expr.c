@@ -19,9 +19,10 @@ static struct val expr_assign(struct types_parser *p);
 static struct val expr_cond(struct types_parser *p);
 static struct val expr_unary(struct types_parser *p);
 
+/* TYPES_B_COUNT, which val_int() gives for what is no integer, has no type. */
 static struct types_ref val_base(const struct types_parser *p, enum types_base b)
 {
-	return (struct types_ref){p->t->base_id[b], 0};
+	return b < TYPES_B_COUNT ? (struct types_ref){p->t->base_id[b], 0} : (struct types_ref){0};
 }
 
 static const struct types_type *val_rec(const struct types_parser *p, struct types_ref r)
