@@ -162,6 +162,16 @@ char *store_image_path(const struct store *st, const uint8_t sha256[32], uint32_
 	return store_target_path(st, sha256, name);
 }
 
+/* The entry of a new folder on the disk: what is committed inside it must be found after a power cut. */
+static void store_sync_entry(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *parent = slash && slash != path ? strndup(path, (size_t)(slash - path)) : strdup(slash ? "/" : ".");
+	_cleanup_close_ int fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (fd >= 0)
+		(void)fsync(fd);
+}
+
 /* Makes the folder and its missing parents, 0700; the caller has switched to the user. */
 static struct err *store_make_dirs(const struct store *st, const char *path)
 {
@@ -173,7 +183,9 @@ static struct err *store_make_dirs(const struct store *st, const char *path)
 			continue;
 		char was = *p;
 		*p = 0;
-		if (mkdir(part, 0700) && errno != EEXIST)
+		if (!mkdir(part, 0700))
+			store_sync_entry(part);
+		else if (errno != EEXIST)
 			return err_os(errno, "%s: cannot make the folder", part);
 		*p = was;
 		if (!was)

@@ -308,7 +308,7 @@ static void test_kill(void **state)
 		check_all(0, acked, &found);
 		assert_true(found <= acked + 1);
 		next = found;
-		if (next > 600) {
+		if (next > 150) {
 			drop_files();
 			next = 0;
 		}
