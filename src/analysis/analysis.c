@@ -40,7 +40,7 @@ static void code_fini(struct code *c)
 	VEC_FREE(&c->regions);
 	uint64_t *maps[] = {c->items,	c->pads,    c->rec_bits,  c->sync,
 			    c->called,	c->taken,   c->relocated, c->starts,
-			    c->covered, c->leaders, c->data_refs, c->import_noreturn};
+			    c->covered, c->leaders, c->data_refs, c->import_noreturn, c->touched};
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
 		free(maps[i]);
 	free(c->recs);

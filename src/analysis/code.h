@@ -16,7 +16,7 @@
  * - table.c: jump tables, in parallel, from the sweep alone (slice.c: values along a path);
  * - flow.c: follows control from the starts over the records: who owns which code, who returns;
  * - pairs.c: references made of several instructions, where the machine has such (track.c);
- * - gaps.c: pointers into code nobody reached, then what lies between functions (entry.c);
+ * - gaps.c: pointers into code nobody reached, then what lies between functions (entry.c, island.c);
  * - emit.c: writes functions, blocks and references to struct image_data.
  *
  * All positions are locs. Bit maps cover [base, base + len) and are indexed by loc - base; base is a
@@ -113,6 +113,7 @@ struct code {
 	uint32_t free_from, free_to; /* no function starts in [free_from, free_to) */
 	uint64_t *covered;   /* bytes reached from a start */
 	uint64_t *leaders;   /* blocks */
+	uint64_t *touched;   /* reached code reads or writes here, and nobody has run it */
 	uint64_t *data_refs; /* over all locs: an operand makes this address */
 
 	struct code_rec *recs;
@@ -265,6 +266,21 @@ _must_use_ struct err *code_flow(struct code *c);
 void code_flow_part(struct code *c, uint32_t fn, uint32_t loc);
 /* Decides who does not return; called when code_flow() has come to rest. */
 void code_flow_settle(struct code *c);
+
+/* Marks c->touched by what is covered now. */
+void code_mark_touched(struct code *c);
+/* What speaks for data where code seems to lie in a gap. */
+enum code_around {
+	AROUND_CLEAN,
+	AROUND_BEHIND, /* what follows in the gap is data */
+	AROUND_BEFORE, /* what comes before, at least */
+	AROUND_ITSELF, /* it is read as data */
+};
+/* `gap`: the piece without known code that holds [loc, to), which looks like code. */
+enum code_around code_what_is_around(const struct code *c, const struct code_piece *gap,
+				     uint32_t loc, uint32_t to);
+/* Whether what begins at `loc`, up to `to`, does not decode as code does. */
+bool code_is_data(const struct code *c, uint32_t loc, uint32_t to);
 
 _must_use_ struct err *code_pointers(struct code *c);
 _must_use_ struct err *code_gaps(struct code *c);

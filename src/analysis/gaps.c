@@ -19,9 +19,10 @@
 
 struct probe {
 	uint64_t steps_left; /* for all looks together */
-	bool is_clean; /* decodes to an end on every way */
-	uint32_t into; /* function whose middle it jumps into, CODE_NONE */
-	uint32_t end;  /* behind the first straight piece */
+	bool is_clean;	     /* decodes to an end on every way */
+	uint32_t into;	     /* function whose middle it jumps into, CODE_NONE */
+	uint32_t end;	     /* behind the first straight piece */
+	uint32_t reach;	     /* behind the last instruction seen */
 	uint32_t seen[PROBE_BLOCKS];
 	uint32_t seen_cnt;
 };
@@ -92,6 +93,7 @@ static bool probe_piece(const struct code *c, struct probe *p, uint32_t loc,
 		}
 		const struct code_rec *r = &c->recs[code_rec_at(c, at)];
 		uint32_t next = at + r->len;
+		p->reach = MAX(p->reach, next);
 		if (r->flags & ARCH_INSN_PRIVILEGED && r->flow != ARCH_FLOW_STOP)
 			return false;
 		switch ((enum arch_flow)r->flow) {
@@ -145,6 +147,7 @@ static void probe(const struct code *c, uint32_t loc, const struct code_region *
 	ret->is_clean = true;
 	uint32_t at = code_next(c, c->rec_bits, loc, region->to);
 	ret->end = at < region->to ? at + c->recs[code_rec_at(c, at)].len : region->to;
+	ret->reach = ret->end;
 	probe_later(ret, loc);
 	for (uint32_t i = 0; i < ret->seen_cnt && ret->is_clean; i++) {
 		const struct code_region *r = code_region_of(c, ret->seen[i]);
@@ -287,9 +290,30 @@ static bool is_among_data(const struct code *c, uint32_t loc)
 	return bad > BAD_MAX;
 }
 
-static enum verdict judge(const struct code *c, uint32_t loc, const struct code_region *region,
+/* Whether code in a gap is none because data lies around it. Among data only what looks in every
+ * way like a function is one. */
+static bool is_by_chance(const struct code *c, const struct code_piece *gap, uint32_t loc,
+			 const struct probe *p, int evidence)
+{
+	switch (code_what_is_around(c, gap, loc, p->reach)) {
+	case AROUND_CLEAN:
+		break;
+	case AROUND_BEHIND:
+		return evidence < 2;
+	case AROUND_BEFORE:
+		return p->into != CODE_NONE || !is_aligned(c, loc) ||
+		       code_entry_look(c, loc) == ENTRY_ODD ||
+		       !(flags_at(c, loc) & (ARCH_INSN_FRAME | ARCH_INSN_LANDING));
+	case AROUND_ITSELF:
+		return true;
+	}
+	return false;
+}
+
+static enum verdict judge(const struct code *c, uint32_t loc, const struct code_piece *gap,
 			  struct probe *p, uint32_t *ret_fn)
 {
+	const struct code_region *region = code_region_of(c, loc);
 	probe(c, loc, region, p);
 	*ret_fn = p->into;
 	if (!p->is_clean || (!region->is_section && is_among_data(c, loc)))
@@ -301,6 +325,9 @@ static enum verdict judge(const struct code *c, uint32_t loc, const struct code_
 	bool has_frame = flags_at(c, loc) & (ARCH_INSN_FRAME | ARCH_INSN_LANDING);
 	bool aligned = is_aligned(c, loc);
 	bool is_strong = has_frame + aligned + is_padded >= 2;
+	bool is_framed_here = has_frame || code_entry_look(c, loc) == ENTRY_FRAME;
+	if (is_by_chance(c, gap, loc, p, is_framed_here + aligned + is_padded))
+		return GAP_SKIP;
 	if (p->into != CODE_NONE)
 		return judge_into(c, loc, p->into, before_fn, is_strong);
 	*ret_fn = before_fn;
@@ -325,12 +352,17 @@ static enum verdict judge(const struct code *c, uint32_t loc, const struct code_
 static struct err *region_gaps(struct code *c, const struct code_region *region, struct probe *p)
 {
 	uint32_t pos = region->from;
+	struct code_piece gap = {.to = 0};
 	while ((pos = code_next_gap(c, pos, region->to)) < region->to) {
 		const struct code_ext *e = code_ext_of(c, pos);
 		if (e) {
 			pos = e->to;
+			gap.to = 0;
 			continue;
 		}
+		if (pos >= gap.to)
+			gap = (struct code_piece){pos, code_next(c, c->covered, pos, region->to),
+						  CODE_NONE};
 		if (!code_has(c, c->items, pos) || code_has(c, c->pads, pos) ||
 		    code_in_plt(c, pos)) {
 			pos = code_insn_end(c, pos);
@@ -338,7 +370,7 @@ static struct err *region_gaps(struct code *c, const struct code_region *region,
 		}
 		uint32_t fn;
 		struct err *err = NULL;
-		switch (judge(c, pos, region, p, &fn)) {
+		switch (judge(c, pos, &gap, p, &fn)) {
 		case GAP_FUNCTION:
 			err = add_and_follow(c, pos, IMAGE_SRC_PROLOGUE);
 			break;
@@ -362,6 +394,7 @@ static struct err *region_gaps(struct code *c, const struct code_region *region,
 struct err *code_gaps(struct code *c)
 {
 	struct probe p = {.steps_left = PROBE_STEPS + (uint64_t)PROBE_SHARE * c->rec_cnt};
+	code_mark_touched(c);
 	for (size_t i = 0; i < c->regions.cnt; i++) {
 		struct err *e = region_gaps(c, &c->regions.data[i], &p);
 		if (e)

@@ -151,7 +151,7 @@ static void merge_regions(struct code *c)
 static bool alloc_maps(struct code *c)
 {
 	uint64_t **maps[] = {&c->items, &c->pads,      &c->rec_bits, &c->sync,	  &c->called,
-			     &c->taken, &c->relocated, &c->starts,   &c->covered, &c->leaders};
+			     &c->taken, &c->relocated, &c->starts,   &c->covered, &c->leaders, &c->touched};
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
 		*maps[i] = alloc_array(bits_words(c->len) + 1, sizeof(uint64_t));
 		if (!*maps[i])

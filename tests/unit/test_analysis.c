@@ -459,6 +459,33 @@ static void gaps_need_evidence(void **state)
 	teardown(&f);
 }
 
+/* Tables between functions are no code, whatever a piece of them looks like. */
+static void tables_in_gaps_are_data(void **state)
+{
+	struct fixture f;
+	(void)state;
+	setup(&f, FMT_TYPE_PIE);
+	struct fmt_section text = {.name = {.s = ".text", .len = 5},
+				   .va = TEXT,
+				   .mem_len = PART,
+				   .file_len = PART,
+				   .perm = FMT_R | FMT_X,
+				   .is_alloc = true};
+	assert_true(VEC_PUSH(&f.bin.sections, text));
+	EMIT(&f, "\x31\xc0\xc3");
+	uint32_t x = 1;
+	for (unsigned i = 0x40; i < 0x640; i++) {
+		x = x * 1664525 + 1013904223;
+		*at(&f, TEXT + i) = (uint8_t)(x >> 24);
+	}
+	org(&f, TEXT + 0x680);
+	EMIT(&f, "\x55\x48\x89\xe5\x31\xc0\x5d\xc3");
+	run(&f);
+	assert_int_equal(f.d.funcs.cnt, 2);
+	assert_non_null(func_at(&f, TEXT + 0x680));
+	teardown(&f);
+}
+
 static void names_do_not_return(void **state)
 {
 	(void)state;
@@ -567,6 +594,7 @@ int main(void)
 		cmocka_unit_test(immediates_are_addresses_only_where_they_can_be),
 		cmocka_unit_test(pointers_lead_to_functions),
 		cmocka_unit_test(gaps_need_evidence),
+		cmocka_unit_test(tables_in_gaps_are_data),
 		cmocka_unit_test(names_do_not_return),
 		cmocka_unit_test(threads_change_nothing),
 		cmocka_unit_test(cancelling_is_an_error),
