@@ -191,6 +191,31 @@ static void scan_words(struct code *c, uint64_t *found)
 	}
 }
 
+/* Whether an operand or a word at `loc` leads to a table or a text rather than to code. */
+static bool is_pointed_data(const struct code *c, uint32_t loc)
+{
+	const struct code_region *region = code_region_of(c, loc);
+	if (!region)
+		return false;
+	struct code_piece gap = {loc, code_next(c, c->covered, loc, region->to), CODE_NONE};
+	struct probe p;
+	probe(c, loc, region, &p);
+	bool has_frame = code_entry_look(c, loc) == ENTRY_FRAME;
+	if (!p.is_clean)
+		return code_next(c, c->touched, loc, p.end) < p.end ||
+		       (!has_frame && code_is_data(c, loc, gap.to));
+	switch (code_what_is_around(c, &gap, loc, p.reach)) {
+	case AROUND_CLEAN:
+	case AROUND_BEFORE:
+		break;
+	case AROUND_BEHIND:
+		return !has_frame;
+	case AROUND_ITSELF:
+		return true;
+	}
+	return false;
+}
+
 static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak)
 {
 	if (!code_has(c, c->items, loc) || code_has(c, c->covered, loc) ||
@@ -198,6 +223,8 @@ static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak)
 		return false;
 	const struct code_ext *e = code_ext_of(c, loc);
 	if (e && loc != e->from)
+		return false;
+	if (!e && is_pointed_data(c, loc))
 		return false;
 	bool is_at_end = code_is_after_end(c, loc);
 	bool aligned = is_aligned(c, loc);
@@ -212,6 +239,7 @@ struct err *code_pointers(struct code *c)
 {
 	if (!c->regions.cnt)
 		return NULL;
+	code_mark_touched(c);
 	uint64_t *words = alloc_array(bits_words(c->len) + 1, sizeof(*words));
 	if (!words)
 		return &err_nomem;
@@ -310,6 +338,17 @@ static bool is_by_chance(const struct code *c, const struct code_piece *gap, uin
 	return false;
 }
 
+/* Padding that traps lies between functions only; inside of one it is made of no-operations. */
+static bool is_behind_traps(const struct code *c, uint32_t before)
+{
+	for (unsigned n = 0; n < 2; n++) {
+		if (before == CODE_NONE || !(flags_at(c, before) & ARCH_INSN_PAD_TRAP))
+			return false;
+		before = code_insn_before(c, before);
+	}
+	return true;
+}
+
 static enum verdict judge(const struct code *c, uint32_t loc, const struct code_piece *gap,
 			  struct probe *p, uint32_t *ret_fn)
 {
@@ -335,6 +374,8 @@ static enum verdict judge(const struct code *c, uint32_t loc, const struct code_
 	enum entry_look look = code_entry_look(c, loc);
 	bool may_be_case =
 		before_fn != CODE_NONE && c->fns.data[before_fn].flags & IMAGE_FN_INDIRECT;
+	if (aligned && is_behind_traps(c, before))
+		return GAP_FUNCTION;
 	if (look == ENTRY_ODD || (may_be_case && !(has_frame && aligned) && look != ENTRY_FRAME))
 		return part;
 	if (is_strong)

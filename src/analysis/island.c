@@ -6,7 +6,7 @@
  * give instructions that do not exist, jumps into the middle of other instructions and targets
  * outside of the file, a few to each dozen, which compiled code never has; and code reads them.
  */
-enum { SIDE_RECS = 48, BAD_MIN = 2, BAD_SHARE = 10 };
+enum { SIDE_RECS = 48, BAD_MIN = 2, BAD_SHARE = 10, TEXT_MIN = 6 };
 
 static bool rec_is_bad(const struct code *c, const struct code_rec *r)
 {
@@ -39,10 +39,21 @@ static bool is_dirty(const struct code *c, uint32_t from, uint32_t to, bool is_l
 	return bad >= BAD_MIN && bad * BAD_SHARE >= end - first;
 }
 
+/* Whether a text of some length, with its end, lies at `loc`. */
+static bool is_text(const struct code *c, uint32_t loc)
+{
+	size_t len;
+	const uint8_t *p = space_bytes(&c->d->space, loc, &len);
+	size_t n = 0;
+	while (p && n < len && p[n] >= 0x20 && p[n] < 0x7f)
+		n++;
+	return n >= TEXT_MIN && n < len && !p[n];
+}
+
 enum code_around code_what_is_around(const struct code *c, const struct code_piece *gap,
 				     uint32_t loc, uint32_t to)
 {
-	if (code_next(c, c->touched, loc, MIN(to, gap->to)) < MIN(to, gap->to))
+	if (code_next(c, c->touched, loc, MIN(to, gap->to)) < MIN(to, gap->to) || is_text(c, loc))
 		return AROUND_ITSELF;
 	if (code_prev(c, c->touched, gap->from, loc) != CODE_NONE ||
 	    is_dirty(c, gap->from, loc, true))
@@ -52,7 +63,7 @@ enum code_around code_what_is_around(const struct code *c, const struct code_pie
 
 bool code_is_data(const struct code *c, uint32_t loc, uint32_t to)
 {
-	return is_dirty(c, loc, to, false);
+	return is_text(c, loc) || is_dirty(c, loc, to, false);
 }
 
 void code_mark_touched(struct code *c)

@@ -486,6 +486,46 @@ static void tables_in_gaps_are_data(void **state)
 	teardown(&f);
 }
 
+/* What an operand leads to may be a text or a table in the midst of the code. */
+static void pointers_lead_to_data(void **state)
+{
+	struct fixture f;
+	(void)state;
+	setup(&f, FMT_TYPE_PIE);
+	LEA_RDI(&f, TEXT + 0x40);
+	LEA_RDI(&f, TEXT + 0x80);
+	EMIT(&f, "\x48\x8b\x05"); /* mov rax,[rip+...]: the third is read, and decodes */
+	emit_u32(&f, TEXT + 0xc0 - (f.pc + 4));
+	LEA_RDI(&f, TEXT + 0xc0);
+	RET(&f);
+	org(&f, TEXT + 0x40);
+	EMIT(&f, "rc4(8x,int)\0");
+	org(&f, TEXT + 0x80);
+	EMIT(&f, "\x06\x07\x0e\x31\xc0\x16\x17\x31\xc0\x1e\x1f\xc3");
+	org(&f, TEXT + 0xc0);
+	EMIT(&f, "\x31\xc0\xc3");
+	run(&f);
+	assert_int_equal(f.d.funcs.cnt, 1);
+	teardown(&f);
+}
+
+/* Padding that traps ends a function, even before code that uses what only others set. */
+static void traps_part_functions(void **state)
+{
+	struct fixture f;
+	(void)state;
+	setup(&f, FMT_TYPE_PIE);
+	EMIT(&f, "\x31\xc0\xc3");
+	org(&f, TEXT + 0x40);
+	EMIT(&f, "\x49\x8b\x5d\x10\xc3"); /* mov rbx,[r13+0x10]; ret */
+	EMIT(&f, "\x66\x2e\x0f\x1f\x84\0\0\0\0\0\x90"); /* no-operations to 0x50 */
+	EMIT(&f, "\x49\x8b\x5d\x10\xc3");
+	run(&f);
+	assert_non_null(func_at(&f, TEXT + 0x40));
+	assert_null(func_at(&f, TEXT + 0x50));
+	teardown(&f);
+}
+
 static void names_do_not_return(void **state)
 {
 	(void)state;
@@ -595,6 +635,8 @@ int main(void)
 		cmocka_unit_test(pointers_lead_to_functions),
 		cmocka_unit_test(gaps_need_evidence),
 		cmocka_unit_test(tables_in_gaps_are_data),
+		cmocka_unit_test(pointers_lead_to_data),
+		cmocka_unit_test(traps_part_functions),
 		cmocka_unit_test(names_do_not_return),
 		cmocka_unit_test(threads_change_nothing),
 		cmocka_unit_test(cancelling_is_an_error),
