@@ -159,8 +159,8 @@ static uint16_t address(struct sx *s, const struct arch_effect *e)
 		linear_add(s, &l, get_reg(s, e->base), 1);
 	if (e->index != ARCH_REG_NONE) {
 		uint16_t index = get_reg(s, e->index);
-		if (e->ext_width && e->op != ARCH_OP_MOVE && s->c->arch->has_pairs)
-			index = extend(s, index, e->ext_width, e->is_signed);
+		if (e->index_width)
+			index = extend(s, index, e->index_width, e->is_index_signed);
 		linear_add(s, &l, index, e->scale ? e->scale : 1);
 	}
 	return linear_node(s, &l);
@@ -269,9 +269,10 @@ static uint16_t value_of(struct sx *s, const struct arch_effect *e)
 	case ARCH_OP_SHR:
 		if (e->src2 != ARCH_REG_NONE || e->imm < 0 || e->imm > 63)
 			return 0;
-		return intern(s, (struct sx_node){.kind = SX_SHR,
-						  .a = extend(s, a, e->width, false),
-						  .k = e->imm});
+		v = intern(s, (struct sx_node){.kind = SX_SHR,
+					       .a = extend(s, a, e->width, false),
+					       .k = e->imm});
+		return e->cmp_imm ? and_mask(s, v, (uint64_t)e->cmp_imm) : v;
 	case ARCH_OP_INSERT:
 		if (s->nodes[a].kind != SX_CONST)
 			return 0;
@@ -374,6 +375,20 @@ static bool effect_at(const struct code *c, uint32_t loc, struct arch_effect *re
 	return true;
 }
 
+/* A conditional jump; one that compares on its own leaves the flags to those behind it. */
+static void run_branch(struct sx *s, const struct arch_effect *e, bool is_taken)
+{
+	uint16_t node = s->cmp_node;
+	uint64_t with = s->cmp_with;
+	uint8_t width = s->cmp_width;
+	if (e->op == ARCH_OP_CMP)
+		apply(s, e);
+	add_bound(s, e->cond, is_taken);
+	s->cmp_node = node;
+	s->cmp_with = with;
+	s->cmp_width = width;
+}
+
 void sx_run(struct sx *s, const struct code *c, const struct sx_path *path)
 {
 	memset(s->heads, 0, sizeof(s->heads));
@@ -395,9 +410,7 @@ void sx_run(struct sx *s, const struct code *c, const struct sx_path *path)
 			continue;
 		}
 		if (r && r->flow == ARCH_FLOW_CJUMP) {
-			if (e.op == ARCH_OP_CMP)
-				apply(s, &e);
-			add_bound(s, e.cond, step->is_taken);
+			run_branch(s, &e, step->is_taken);
 			continue;
 		}
 		if (!r || r->flow == ARCH_FLOW_NEXT)

@@ -543,7 +543,7 @@ static bool try_path(struct job *j, const struct sx_path *path)
 	if (!path->has_choice && is_slot(j, n))
 		return true;
 	r->is_dispatch = looks_like_dispatch(j->s, target) ||
-		 (r->flags & ARCH_INSN_NOTRACK && n->kind != SX_LOAD);
+			 (r->flags & ARCH_INSN_NOTRACK && n->kind != SX_LOAD);
 	struct shape h;
 	if (!match_target(j->s, target, &h))
 		return n->kind == SX_LOAD && !r->is_dispatch &&
@@ -628,8 +628,51 @@ const struct code_table *code_table_of(const struct code *c, uint32_t rec)
 	return lo < c->tables.cnt && c->tables.data[lo].rec == rec ? &c->tables.data[lo] : NULL;
 }
 
+static int compare_locs(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* A guessed table ends where another table begins at the latest. */
+static bool cut_guesses(const struct jobs *all, size_t cnt)
+{
+	VEC(uint32_t) firsts = {0};
+	bool ok = true;
+	for (size_t i = 0; i < cnt && ok; i++) {
+		const struct code_table *f = &all->list[i].found;
+		if (f->rec == CODE_NONE)
+			continue;
+		ok = VEC_PUSH(&firsts, f->t.table_loc) &&
+		     (f->t.index_loc == LOC_NONE || VEC_PUSH(&firsts, f->t.index_loc));
+	}
+	if (firsts.cnt)
+		qsort(firsts.data, firsts.cnt, sizeof(*firsts.data), compare_locs);
+	for (size_t i = 0; i < cnt && ok; i++) {
+		struct job *j = &all->list[i];
+		if (j->found.rec == CODE_NONE || !j->found.t.is_guessed)
+			continue;
+		size_t lo = 0, hi = firsts.cnt;
+		while (lo < hi) {
+			size_t mid = lo + (hi - lo) / 2;
+			if (firsts.data[mid] <= j->found.t.table_loc)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		size_t max = lo < firsts.cnt ? (firsts.data[lo] - j->found.t.table_loc) /
+						       MAX(j->found.t.entry_bytes, 1u)
+					     : j->targets.cnt;
+		j->targets.cnt = MIN(j->targets.cnt, MAX(max, (size_t)1));
+	}
+	VEC_FREE(&firsts);
+	return ok;
+}
+
 static bool collect(struct code *c, const struct jobs *all, size_t cnt)
 {
+	if (!cut_guesses(all, cnt))
+		return false;
 	for (size_t i = 0; i < cnt; i++) {
 		struct job *j = &all->list[i];
 		if (j->found.rec == CODE_NONE || !j->targets.cnt ||

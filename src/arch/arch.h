@@ -115,7 +115,8 @@ struct arch_effect {
 	uint64_t writes;    /* bit r: general register r is written (whole or part) */
 	int64_t imm;        /* immediate or displacement, see enum arch_op */
 	int64_t cmp_imm;    /* CMP/TEST with has_mem: the immediate compared with, imm being the displacement;
-			       INSERT: the bits that stay */
+			       INSERT: the bits that stay; SHR: those that stay of the shifted value,
+			       0 for all (a64 ubfx) */
 	int32_t sp_delta;   /* bytes added to the stack pointer, when known */
 	bool sp_is_known;   /* false: writes the stack pointer in a way not described by sp_delta */
 	bool is_signed;

@@ -62,7 +62,7 @@ void arch_test_effect(const struct arch *a, const char *hex, uint64_t va, char *
 	if (e.index_width)
 		s += snprintf(s, (size_t)(end - s), " index_width=%d%s", e.index_width,
 			      e.is_index_signed ? "s" : "");
-	if (e.has_mem || e.op == ARCH_OP_INSERT)
+	if (e.has_mem || e.op == ARCH_OP_INSERT || (e.op == ARCH_OP_SHR && e.cmp_imm))
 		s += snprintf(s, (size_t)(end - s), " cmp_imm=%#lx", (unsigned long)e.cmp_imm);
 	if (e.width)
 		s += snprintf(s, (size_t)(end - s), " width=%d%s", e.width, e.is_signed ? "s" : "");

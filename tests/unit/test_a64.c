@@ -23,6 +23,8 @@ static const struct {
 	const char *text;
 	const char *effect;
 } cases[] = {
+	{"a9 0a 01 53", ARCH_FLOW_NEXT, 0, 0, 0, 0,
+	 "ubfx w9, w21, #1, #2", "shr dst=x9 src1=x21 imm=0x1 cmp_imm=0x3 width=4 writes=0x200"},
 	{"1f 20 03 d5", ARCH_FLOW_NEXT, ARCH_INSN_NOP, 0, 0, 0,
 	 "nop", "other writes=0"},
 	{"5f 24 03 d5", ARCH_FLOW_NEXT, ARCH_INSN_LANDING, 0, 0, 0,

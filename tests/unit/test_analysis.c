@@ -26,6 +26,7 @@ struct fixture {
 	struct par *par;
 	struct analysis_in in;
 	uint64_t pc; /* where asm_() writes */
+	bool is_a64;
 };
 
 static void setup(struct fixture *f, enum fmt_type type)
@@ -130,7 +131,7 @@ static struct err *run_threads(struct fixture *f, unsigned threads)
 	assert_null(image_data_from_fmt(&f->bin, no_hash, &f->d));
 	f->in.fdes = &f->fdes;
 	f->in.par = f->par;
-	assert_null(arch_get(ARCH_ID_X86_64, &f->in.arch));
+	assert_null(arch_get(f->is_a64 ? ARCH_ID_A64 : ARCH_ID_X86_64, &f->in.arch));
 	return analysis_run(&f->in, &f->d);
 }
 
@@ -295,6 +296,80 @@ static void a_bounded_table_is_resolved(void **state)
 	assert_true(has_xref(&f, jump, DATA, IMAGE_XREF_READ));
 	assert_int_equal(f.d.funcs.cnt, 1);
 	assert_int_equal(f.d.funcs.data[0].flags & IMAGE_FN_INDIRECT, 0);
+	teardown(&f);
+}
+
+/* What clang makes of a switch: ldrb of an entry picked by w10, times 4, from the code behind. */
+static void build_a64_switch(struct fixture *f, unsigned table)
+{
+	emit_u32(f, 0xb000000d);	       /* adrp x13,DATA */
+	emit_u32(f, 0x910001ad | table << 10); /* add x13,x13,#table */
+	emit_u32(f, 0x1000008b);	       /* adr x11,.+16 */
+	emit_u32(f, 0x386a69ac);	       /* ldrb w12,[x13,x10] */
+	emit_u32(f, 0x8b0c096b);	       /* add x11,x11,x12,lsl #2 */
+	emit_u32(f, 0xd61f0160);	       /* br x11 */
+	for (unsigned i = 0; i < 5; i++) {
+		emit_u32(f, 0x52800020); /* mov w0,#1 */
+		emit_u32(f, 0xd65f03c0); /* ret */
+	}
+}
+
+static void setup_a64(struct fixture *f)
+{
+	static const uint8_t entries[] = {2, 0, 4, 2, 6, 6};
+	setup(f, FMT_TYPE_PIE);
+	f->is_a64 = true;
+	f->bin.machine = FMT_MACHINE_A64;
+	memset(f->bytes, 0, PART);
+	memcpy(at(f, DATA), entries, sizeof(entries));
+}
+
+/* A jump on a register leaves the flags to the one behind it. */
+static void a_bound_outlives_another_branch(void **state)
+{
+	struct fixture f;
+	(void)state;
+	setup_a64(&f);
+	emit_u32(&f, 0x5100080a); /* sub w10,w0,#2 */
+	emit_u32(&f, 0x71000d5f); /* cmp w10,#3 */
+	emit_u32(&f, 0x34000201); /* cbz w1,.+64 */
+	emit_u32(&f, 0x540001e8); /* b.hi .+60 */
+	build_a64_switch(&f, 0);
+	run(&f);
+	assert_int_equal(f.d.tables.cnt, 1);
+	assert_int_equal(f.d.tables.data[0].target_cnt, 4);
+	assert_false(f.d.tables.data[0].is_guessed);
+	teardown(&f);
+}
+
+static void a_bit_field_bounds_a_table(void **state)
+{
+	struct fixture f;
+	(void)state;
+	setup_a64(&f);
+	emit_u32(&f, 0x5301080a); /* ubfx w10,w0,#1,#2 */
+	build_a64_switch(&f, 0);
+	run(&f);
+	assert_int_equal(f.d.tables.cnt, 1);
+	assert_int_equal(f.d.tables.data[0].target_cnt, 4);
+	assert_false(f.d.tables.data[0].is_guessed);
+	teardown(&f);
+}
+
+/* Without a bound a table ends where the next begins. */
+static void a_guess_ends_at_the_next_table(void **state)
+{
+	struct fixture f;
+	(void)state;
+	setup_a64(&f);
+	build_a64_switch(&f, 0);
+	org(&f, TEXT + 0x100);
+	build_a64_switch(&f, 3);
+	assert_true(VEC_PUSH(&f.bin.code_starts, (uint64_t)TEXT + 0x100));
+	run(&f);
+	assert_int_equal(f.d.tables.cnt, 2);
+	assert_int_equal(f.d.tables.data[0].target_cnt, 3);
+	assert_true(f.d.tables.data[0].is_guessed);
 	teardown(&f);
 }
 
@@ -628,6 +703,9 @@ int main(void)
 		cmocka_unit_test(bad_bytes_prove_nothing),
 		cmocka_unit_test(a_bounded_table_is_resolved),
 		cmocka_unit_test(a_bad_entry_refuses_a_bounded_table),
+		cmocka_unit_test(a_bound_outlives_another_branch),
+		cmocka_unit_test(a_bit_field_bounds_a_table),
+		cmocka_unit_test(a_guess_ends_at_the_next_table),
 		cmocka_unit_test(a_tail_call_is_no_part),
 		cmocka_unit_test(a_fragment_joins_its_function),
 		cmocka_unit_test(data_in_code_is_stepped_over),

@@ -193,7 +193,7 @@ static void move_wide(uint32_t w, struct arch_effect *r)
 	}
 }
 
-/* The aliases of sbfm and ubfm that move or shift: lsl, lsr, uxtb, uxth, sxtb, sxth, sxtw. */
+/* The aliases of sbfm and ubfm that move or shift: lsl, lsr, uxtb, uxth, sxtb, sxth, sxtw, ubfx. */
 static void bitfield(uint32_t w, struct arch_effect *r)
 {
 	unsigned opc = a64_bits(w, 29, 2);
@@ -221,6 +221,11 @@ static void bitfield(uint32_t w, struct arch_effect *r)
 	} else if (opc == 2 && imms + 1 == immr) {
 		r->op = ARCH_OP_SHL;
 		r->imm = top - imms;
+		r->width = (uint8_t)width;
+	} else if (opc == 2 && immr <= imms && imms <= top) {
+		r->op = ARCH_OP_SHR;
+		r->imm = immr;
+		r->cmp_imm = (int64_t)(((uint64_t)1 << (imms - immr + 1)) - 1);
 		r->width = (uint8_t)width;
 	} else {
 		return;
