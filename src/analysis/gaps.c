@@ -16,6 +16,8 @@
 /* A look at every gap costs no more than so many instructions for each there is, and some. */
 #define PROBE_SHARE 16u
 #define PROBE_STEPS 1000000u
+/* A gap is looked at in pieces of this size. */
+#define GAP_LOOK 65536u
 
 struct probe {
 	uint64_t steps_left; /* for all looks together */
@@ -191,20 +193,29 @@ static void scan_words(struct code *c, uint64_t *found)
 	}
 }
 
+/* The next piece without known code that holds `loc`, or more of the one that was cut before it. */
+static void find_gap(const struct code *c, const struct code_region *region, uint32_t loc,
+		     struct code_piece *gap)
+{
+	if (!gap->to || code_has(c, c->covered, gap->to))
+		gap->from = loc;
+	gap->to = code_next(c, c->covered, loc, loc + MIN(region->to - loc, GAP_LOOK));
+}
+
 /* Whether an operand or a word at `loc` leads to a table or a text rather than to code. */
-static bool is_pointed_data(const struct code *c, uint32_t loc)
+static bool is_pointed_data(const struct code *c, uint32_t loc, struct probe *p)
 {
 	const struct code_region *region = code_region_of(c, loc);
 	if (!region)
 		return false;
-	struct code_piece gap = {loc, code_next(c, c->covered, loc, region->to), CODE_NONE};
-	struct probe p;
-	probe(c, loc, region, &p);
+	struct code_piece gap = {.from = loc};
+	find_gap(c, region, loc, &gap);
+	probe(c, loc, region, p);
 	bool has_frame = code_entry_look(c, loc) == ENTRY_FRAME;
-	if (!p.is_clean)
-		return code_next(c, c->touched, loc, p.end) < p.end ||
+	if (!p->is_clean)
+		return code_next(c, c->touched, loc, p->end) < p->end ||
 		       (!has_frame && code_is_data(c, loc, gap.to));
-	switch (code_what_is_around(c, &gap, loc, p.reach)) {
+	switch (code_what_is_around(c, &gap, loc, p->reach)) {
 	case AROUND_CLEAN:
 	case AROUND_BEFORE:
 		break;
@@ -216,7 +227,7 @@ static bool is_pointed_data(const struct code *c, uint32_t loc)
 	return false;
 }
 
-static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak)
+static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak, struct probe *p)
 {
 	if (!code_has(c, c->items, loc) || code_has(c, c->covered, loc) ||
 	    code_has(c, c->pads, loc) || code_in_plt(c, loc) || code_has(c, c->starts, loc))
@@ -224,7 +235,7 @@ static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak)
 	const struct code_ext *e = code_ext_of(c, loc);
 	if (e && loc != e->from)
 		return false;
-	if (!e && is_pointed_data(c, loc))
+	if (!e && is_pointed_data(c, loc, p))
 		return false;
 	bool is_at_end = code_is_after_end(c, loc);
 	bool aligned = is_aligned(c, loc);
@@ -239,6 +250,7 @@ struct err *code_pointers(struct code *c)
 {
 	if (!c->regions.cnt)
 		return NULL;
+	struct probe p = {.steps_left = PROBE_STEPS + (uint64_t)PROBE_SHARE * c->rec_cnt};
 	code_mark_touched(c);
 	uint64_t *words = alloc_array(bits_words(c->len) + 1, sizeof(*words));
 	if (!words)
@@ -256,7 +268,7 @@ struct err *code_pointers(struct code *c)
 			uint32_t loc =
 				c->base + (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(any);
 			bool is_weak = !code_has(c, c->taken, loc);
-			if (pointer_is_start(c, loc, is_weak))
+			if (pointer_is_start(c, loc, is_weak, &p))
 				e = add_and_follow(c, loc,
 						   code_has(c, c->relocated, loc)
 							   ? IMAGE_SRC_RELOC
@@ -402,8 +414,7 @@ static struct err *region_gaps(struct code *c, const struct code_region *region,
 			continue;
 		}
 		if (pos >= gap.to)
-			gap = (struct code_piece){pos, code_next(c, c->covered, pos, region->to),
-						  CODE_NONE};
+			find_gap(c, region, pos, &gap);
 		if (!code_has(c, c->items, pos) || code_has(c, c->pads, pos) ||
 		    code_in_plt(c, pos)) {
 			pos = code_insn_end(c, pos);

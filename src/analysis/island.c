@@ -6,7 +6,7 @@
  * give instructions that do not exist, jumps into the middle of other instructions and targets
  * outside of the file, a few to each dozen, which compiled code never has; and code reads them.
  */
-enum { SIDE_RECS = 48, BAD_MIN = 2, BAD_SHARE = 10, TEXT_MIN = 6 };
+enum { SIDE_RECS = 48, BAD_MIN = 2, BAD_SHARE = 10, TEXT_MIN = 6, READ_BEFORE = 4096 };
 
 static bool rec_is_bad(const struct code *c, const struct code_rec *r)
 {
@@ -55,8 +55,8 @@ enum code_around code_what_is_around(const struct code *c, const struct code_pie
 {
 	if (code_next(c, c->touched, loc, MIN(to, gap->to)) < MIN(to, gap->to) || is_text(c, loc))
 		return AROUND_ITSELF;
-	if (code_prev(c, c->touched, gap->from, loc) != CODE_NONE ||
-	    is_dirty(c, gap->from, loc, true))
+	uint32_t from = MAX(gap->from, loc - MIN(loc, READ_BEFORE));
+	if (code_prev(c, c->touched, from, loc) != CODE_NONE || is_dirty(c, gap->from, loc, true))
 		return AROUND_BEFORE;
 	return is_dirty(c, to, gap->to, false) ? AROUND_BEHIND : AROUND_CLEAN;
 }
