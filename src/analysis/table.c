@@ -43,6 +43,7 @@ struct job {
 	uint32_t ext_start; /* function of the extent, CODE_NONE */
 	bool may_look_far;  /* for what a register holds, in the whole function */
 	uint64_t budget;    /* instructions still to be looked at */
+	bool is_cut;	    /* a guess too long to be kept, unless another table ends it */
 };
 
 struct jobs {
@@ -594,6 +595,21 @@ static void resolve(struct job *j)
 	j->found = guess;
 }
 
+/* Of a table too long to be kept a guess keeps its first targets until another table has ended it. */
+static void shorten(struct job *j, uint64_t max)
+{
+	VEC(uint32_t) few = {0};
+	j->is_cut = j->found.rec != CODE_NONE && j->found.t.is_guessed && VEC_RESERVE(&few, max);
+	if (j->is_cut) {
+		memcpy(few.data, j->targets.data, max * sizeof(uint32_t));
+		few.cnt = max;
+	} else {
+		j->found.rec = CODE_NONE;
+	}
+	VEC_FREE(&j->targets);
+	memcpy(&j->targets, &few, sizeof(few));
+}
+
 static void resolve_jobs(void *ctx, unsigned worker, size_t from, size_t to)
 {
 	struct jobs *all = ctx;
@@ -608,10 +624,8 @@ static void resolve_jobs(void *ctx, unsigned worker, size_t from, size_t to)
 			continue;
 		struct job *j = &all->list[i];
 		resolve(j);
-		if (j->targets.cnt <= all->target_max)
-			continue;
-		j->found.rec = CODE_NONE;
-		VEC_FREE(&j->targets);
+		if (j->targets.cnt > all->target_max)
+			shorten(j, all->target_max);
 	}
 }
 
@@ -662,7 +676,9 @@ static bool cut_guesses(const struct jobs *all, size_t cnt)
 		}
 		size_t max = lo < firsts.cnt ? (firsts.data[lo] - j->found.t.table_loc) /
 						       MAX(j->found.t.entry_bytes, 1u)
-					     : j->targets.cnt;
+					     : SIZE_MAX;
+		if (j->is_cut && max > j->targets.cnt)
+			j->found.rec = CODE_NONE;
 		j->targets.cnt = MIN(j->targets.cnt, MAX(max, (size_t)1));
 	}
 	VEC_FREE(&firsts);

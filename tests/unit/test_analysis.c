@@ -373,6 +373,24 @@ static void a_guess_ends_at_the_next_table(void **state)
 	teardown(&f);
 }
 
+/* Where there are many jumps a guess may not run on for long, but the next table still ends it. */
+static void a_long_guess_ends_at_the_next_table(void **state)
+{
+	struct fixture f;
+	(void)state;
+	setup_a64(&f);
+	build_a64_switch(&f, 0);
+	org(&f, TEXT + 0x100);
+	build_a64_switch(&f, 3);
+	for (unsigned i = 0; i < 16; i++)
+		emit_u32(&f, 0xd61f0160); /* br x11 */
+	assert_true(VEC_PUSH(&f.bin.code_starts, (uint64_t)TEXT + 0x100));
+	run(&f);
+	assert_int_equal(f.d.tables.cnt, 1);
+	assert_int_equal(f.d.tables.data[0].target_cnt, 3);
+	teardown(&f);
+}
+
 /* An entry that is no instruction of the function makes the match wrong, not the table shorter. */
 static void a_bad_entry_refuses_a_bounded_table(void **state)
 {
@@ -706,6 +724,7 @@ int main(void)
 		cmocka_unit_test(a_bound_outlives_another_branch),
 		cmocka_unit_test(a_bit_field_bounds_a_table),
 		cmocka_unit_test(a_guess_ends_at_the_next_table),
+		cmocka_unit_test(a_long_guess_ends_at_the_next_table),
 		cmocka_unit_test(a_tail_call_is_no_part),
 		cmocka_unit_test(a_fragment_joins_its_function),
 		cmocka_unit_test(data_in_code_is_stepped_over),
