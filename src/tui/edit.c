@@ -159,17 +159,19 @@ void tui_edits_show(struct tui *t, struct ses_head *lines, uint32_t cnt)
 	}
 }
 
-/* What a comment is now: the journal says what a change would replace. */
-static void comment_now(struct tui *t, const char *sub, uint64_t va, char *out, size_t len)
+/* What a comment is now: the journal says what a change would replace. False for one that a prompt cannot hold whole. */
+static bool comment_now(struct tui *t, const char *sub, uint64_t va, char *out, size_t len)
 {
 	uint64_t rev;
 	struct ses_edit edit = {.op = "comment", .addr = va, .sub = sub};
 	struct ses_edit_opts opts = {.is_dry_run = true};
 	struct err *e = ses_edit(t->ses, &edit, 1, &opts, &t->frame_arena, &rev);
 	*out = '\0';
-	if (!e && edit.before)
-		snprintf(out, len, "%.*s", (int)MIN(edit.before_len, len - 1), edit.before);
+	bool fits = e || !edit.before || (edit.before_len < len && !memchr(edit.before, '\n', edit.before_len));
+	if (!e && edit.before && fits)
+		snprintf(out, len, "%.*s", (int)edit.before_len, edit.before);
 	err_free(e);
+	return fits;
 }
 
 bool tui_edit_act(struct tui *t, enum tui_action a)
@@ -194,10 +196,14 @@ bool tui_edit_act(struct tui *t, enum tui_action a)
 	}
 	t->edit_va = va;
 	struct ses_text name = ses_name_at(t->snap, va, &t->frame_arena);
+	bool fits = a == TUI_RENAME ? name.len < sizeof(text)
+				    : comment_now(t, a == TUI_COMMENT ? "line" : "block", va, text, sizeof(text));
+	if (!fits) {
+		tui_say(t, true, "longer than a prompt holds; change it with scry %s", a == TUI_RENAME ? "rename" : "comment");
+		return true;
+	}
 	if (a == TUI_RENAME)
-		snprintf(text, sizeof(text), "%.*s", (int)MIN(name.len, sizeof(text) - 1), name.s);
-	else
-		comment_now(t, a == TUI_COMMENT ? "line" : "block", va, text, sizeof(text));
+		snprintf(text, sizeof(text), "%.*s", (int)name.len, name.s);
 	tui_prompt_open(t, a == TUI_RENAME ? TUI_PROMPT_RENAME : a == TUI_COMMENT ? TUI_PROMPT_COMMENT : TUI_PROMPT_BLOCK, text);
 	return true;
 }

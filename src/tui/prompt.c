@@ -81,10 +81,14 @@ static void leave(struct tui *t)
 	t->prompt.kind = TUI_PROMPT_NONE;
 }
 
-static void insert(struct tui_prompt *p, const char *s, size_t len)
+/* What does not fit is said, never dropped in silence. */
+static void insert(struct tui *t, const char *s, size_t len)
 {
-	if (len > sizeof(p->text) - 1 - p->len)
+	struct tui_prompt *p = &t->prompt;
+	if (len > sizeof(p->text) - 1 - p->len) {
+		tui_say(t, true, "a prompt holds %zu bytes; the rest is not taken", sizeof(p->text) - 1);
 		return;
+	}
 	memmove(p->text + p->pos + len, p->text + p->pos, p->len - p->pos + 1);
 	memcpy(p->text + p->pos, s, len);
 	p->len += (uint32_t)len;
@@ -270,7 +274,7 @@ void tui_prompt_key(struct tui *t, uint32_t key, uint8_t mods)
 	else if (key >= TERM_KEY_ESC)
 		special_key(t, key);
 	else if (!(mods & TERM_ALT))
-		insert(&t->prompt, text, utf8_put(key, text));
+		insert(t, text, utf8_put(key, text));
 	if (t->prompt.kind)
 		changed(t);
 }
@@ -280,7 +284,7 @@ void tui_prompt_paste(struct tui *t, const char *text, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		/* A line end ends nothing here: it is text, and a prompt has one line. */
 		char ch = (uint8_t)text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i];
-		insert(&t->prompt, &ch, 1);
+		insert(t, &ch, 1);
 	}
 	changed(t);
 }
