@@ -87,6 +87,24 @@ static bool symbol_exts(struct code *c)
 	return true;
 }
 
+/*
+ * Bytes of a landing mark right before an unwind entry that are the function's own: some assembly states its frame only
+ * behind the mark, which then is where the function is aligned and called.
+ */
+static uint32_t mark_before(const struct code *c, const struct dbg_fde *f, const struct dbg_fde *before)
+{
+	uint64_t va = f->va & ~(uint64_t)(c->arch->func_align - 1);
+	if (va == f->va || (before && before->va + before->len > va))
+		return 0;
+	size_t len;
+	struct arch_insn in;
+	const uint8_t *p = space_bytes(&c->d->space, space_loc(&c->d->space, va), &len);
+	if (!p || !len)
+		return 0;
+	c->arch->decode(c->arch, p, len, va, &in);
+	return (in.flags & ARCH_INSN_LANDING) && va + in.len == f->va ? in.len : 0;
+}
+
 static bool table_exts(struct code *c)
 {
 	const struct space *s = &c->d->space;
@@ -96,7 +114,8 @@ static bool table_exts(struct code *c)
 		uint32_t loc = f->is_signal ? LOC_NONE : space_loc(s, f->va);
 		if (loc == LOC_NONE || code_in_plt(c, loc))
 			continue;
-		if (!add_ext(c, loc, f->len, IMAGE_SRC_UNWIND, f->is_fragment))
+		uint32_t mark_len = f->is_fragment ? 0 : mark_before(c, f, i ? f - 1 : NULL);
+		if (!add_ext(c, loc - mark_len, f->len + mark_len, IMAGE_SRC_UNWIND, f->is_fragment))
 			return false;
 	}
 	const struct dbg_funcs *funcs[] = {c->in->go_funcs, c->in->dwarf_funcs};

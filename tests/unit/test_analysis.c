@@ -456,6 +456,27 @@ static void a_fragment_joins_its_function(void **state)
 	teardown(&f);
 }
 
+/* Assembly that states its frame behind the landing mark: one function, and it begins at the mark. */
+static void a_mark_belongs_to_its_function(void **state)
+{
+	struct fixture f;
+	(void)state;
+	setup(&f, FMT_TYPE_PIE);
+	PUSH_RBP(&f);
+	CALL(&f, TEXT + 0x40);
+	POP_RBP(&f);
+	RET(&f);
+	add_fde(&f, TEXT, 8, false);
+	org(&f, TEXT + 0x40);
+	EMIT(&f, "\xf3\x0f\x1e\xfa\x31\xc0\xc3"); /* endbr64; xor eax,eax; ret */
+	add_fde(&f, TEXT + 0x44, 3, false);
+	run(&f);
+	assert_int_equal(f.d.funcs.cnt, 2);
+	assert_null(func_at(&f, TEXT + 0x44));
+	assert_int_equal(func_at(&f, TEXT + 0x40)->size_len, 7);
+	teardown(&f);
+}
+
 /* Data between functions puts the sweep out of step; where control comes, it is put right. */
 static void data_in_code_is_stepped_over(void **state)
 {
@@ -727,6 +748,7 @@ int main(void)
 		cmocka_unit_test(a_long_guess_ends_at_the_next_table),
 		cmocka_unit_test(a_tail_call_is_no_part),
 		cmocka_unit_test(a_fragment_joins_its_function),
+		cmocka_unit_test(a_mark_belongs_to_its_function),
 		cmocka_unit_test(data_in_code_is_stepped_over),
 		cmocka_unit_test(immediates_are_addresses_only_where_they_can_be),
 		cmocka_unit_test(pointers_lead_to_functions),
