@@ -625,6 +625,11 @@ bool code_sweep_again(struct code *c)
 			c->has_failed = !resweep_chunk(c, &w, i);
 	}
 	c->missync.cnt = 0;
+	/* The index is of the old records and made anew; they and the new ones are the peak of all. */
+	free(c->into);
+	c->into = NULL;
+	free(c->owner);
+	c->owner = NULL;
 	if (!c->has_failed)
 		c->has_failed = !gather(c);
 	return !c->has_failed;
@@ -682,8 +687,8 @@ struct err *code_index(struct code *c)
 	size_t buckets = c->len / 64 + 2;
 	c->rank = alloc_array(bits_rank_blocks(c->len) + 1, sizeof(*c->rank));
 	c->into_first = alloc_array(buckets + 1, sizeof(*c->into_first));
-	c->into = alloc_array(c->rec_cnt + 1, sizeof(*c->into));
-	if (!c->rank || !c->into_first || !c->into)
+	c->into = NULL;
+	if (!c->rank || !c->into_first)
 		return &err_nomem;
 	bits_rank_build(c->rec_bits, c->len, c->rank);
 	bind_local_slots(c);
@@ -700,6 +705,9 @@ struct err *code_index(struct code *c)
 	}
 	for (size_t i = 2; i <= buckets; i++)
 		c->into_first[i] += c->into_first[i - 1];
+	c->into = alloc_array((size_t)c->into_first[buckets] + 1, sizeof(*c->into));
+	if (!c->into)
+		return &err_nomem;
 	for (uint32_t i = 0; i < c->rec_cnt; i++) {
 		const struct code_rec *r = &c->recs[i];
 		if (r->target != LOC_NONE && code_in(c, r->target) &&
