@@ -54,6 +54,16 @@ void ses_edits_close(struct ses *s)
 	s->edits = NULL;
 }
 
+/* Somebody published another analysis. */
+static struct err *take_newer_image(struct ses *s)
+{
+	struct ses_snap *sn = NULL;
+	struct err *why = ses_open_stored(s, &sn);
+	if (!why)
+		ses_publish(s, sn);
+	return why;
+}
+
 /* The newest snapshot with the facts of now. The view before is what the newer one is made from. */
 static struct err *refresh_from(struct ses *s, struct edits *e)
 {
@@ -61,10 +71,11 @@ static struct err *refresh_from(struct ses *s, struct edits *e)
 	struct edits_view *view = NULL;
 	struct err *why = edits_view_get(e, was->edits, &view);
 	const struct edits_state *st = why ? NULL : edits_view_state(view);
+	bool is_newer_image = !why && st->image_gen > was->gen && was->gen;
 	if (why || st->rev == was->rev || st->image_gen != was->gen) {
 		edits_view_unref(view);
 		ses_snap_put(was);
-		return why;
+		return is_newer_image ? take_newer_image(s) : why;
 	}
 	struct ses_snap *sn = ses_snap_new(s, image_ref(was->im), NULL, false);
 	if (!sn) {
@@ -83,9 +94,12 @@ static struct err *refresh_from(struct ses *s, struct edits *e)
 
 struct err *ses_refresh(struct ses *s)
 {
-	if (!s->store || !s->has_sha256)
+	if (!s->store || !ses_has_hash(s))
 		return NULL;
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	/* Not beside an edit of our own, whose newer facts it could replace by those of a moment before. */
+	pthread_mutex_lock(&s->edits_lock);
+	_cleanup_writer_ struct ses *locked = s;
 	_cleanup_edits_ struct edits *e = NULL;
 	struct err *why = open_edits(s, true, &e);
 	return why ? why : refresh_from(s, e);

@@ -85,6 +85,7 @@ struct ses {
 	pthread_mutex_t edits_lock; /* for the following */
 	struct edits *edits;        /* the connection that writes, kept from the first edit on */
 	int event_fd;               /* -1 in the foreground */
+	int watch_fd;               /* see ses_watch_fd() */
 	pthread_mutex_t lock;       /* for the following */
 	struct ses_snap *snap;
 	struct ses_progress progress;
@@ -123,6 +124,8 @@ _must_use_ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret);
 _must_use_ struct err *ses_take_arch(struct ses *s, enum arch_id id);
 void ses_set_progress(struct ses *s, enum ses_state state, const char *stage, uint64_t done, uint64_t total, uint64_t func_cnt);
 void ses_publish(struct ses *s, struct ses_snap *sn);
+/* Whether the target's hash is known, which the worker finds out. */
+bool ses_has_hash(struct ses *s);
 
 /* ses_names.c. Writes at most `cap` bytes; the length, 0 when the address deserves no name. */
 size_t ses_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap);

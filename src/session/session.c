@@ -143,6 +143,14 @@ void ses_publish(struct ses *s, struct ses_snap *sn)
 	ses_signal(s);
 }
 
+bool ses_has_hash(struct ses *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool has = s->progress.state == SES_READY && s->has_sha256;
+	pthread_mutex_unlock(&s->lock);
+	return has;
+}
+
 int ses_event_fd(const struct ses *s)
 {
 	return s->event_fd;
@@ -291,7 +299,7 @@ struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses *
 	struct ses *s = calloc(1, sizeof(*s));
 	if (!s)
 		return &err_nomem;
-	s->event_fd = -1;
+	s->event_fd = s->watch_fd = -1;
 	s->threads = opts->threads;
 	s->force = opts->force;
 	s->cancel = opts->cancel;
@@ -326,6 +334,8 @@ void ses_close(struct ses *s)
 	file_close(s->file);
 	if (s->event_fd >= 0)
 		close(s->event_fd);
+	if (s->watch_fd >= 0)
+		close(s->watch_fd);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->edits_lock);
 	free(s->store_note);

@@ -322,8 +322,14 @@ struct ses_journal_ask { uint64_t since, first_seq; uint32_t limit; };
 _must_use_ struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret,
 				   uint32_t *ret_cnt, uint64_t *ret_total);
 
-/* Brings the session's newest snapshot to the newest revision of the journal: somebody else may have edited. */
+/* Brings the session's newest snapshot to the newest revision of the journal and the newest image: somebody else may have edited
+ * or analysed. The old snapshot stays as it is for who holds it. */
 _must_use_ struct err *ses_refresh(struct ses *s);
+/* A descriptor that becomes readable when somebody committed to the target's journal or published an analysis of it, this process
+ * too; ses_watch_clear() rearms it, ses_refresh() takes the news. -1 while nothing of the target is in a store: ask again when
+ * the session is ready. Belongs to the session; one thread uses both. */
+int ses_watch_fd(struct ses *s);
+void ses_watch_clear(struct ses *s);
 
 /* What is wrong with the journal, a line each; empty when nothing is. */
 struct buf;

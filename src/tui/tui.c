@@ -39,6 +39,7 @@ struct loop {
 	struct ses *ses;
 	int w, h;
 	int epoll_fd, signal_fd, timer_fd, job_fd;
+	bool is_watching;          /* what others commit */
 	bool wants_out;            /* EPOLLOUT is asked for */
 	bool is_gone;              /* the terminal is */
 	bool wants_quit;           /* before there is a session */
@@ -48,7 +49,7 @@ struct loop {
 	int colour_step;
 };
 
-enum { SRC_TTY, SRC_SIGNAL, SRC_TIMER, SRC_JOB, SRC_SES };
+enum { SRC_TTY, SRC_SIGNAL, SRC_TIMER, SRC_JOB, SRC_SES, SRC_WATCH };
 
 static uint64_t now_ns(void)
 {
@@ -172,6 +173,8 @@ static void arm_timer(struct loop *l)
 	uint64_t due = l->input_due_ns;
 	if (l->tui.is_leader && !l->tui.is_card)
 		due = due ? MIN(due, l->tui.card_ns) : l->tui.card_ns;
+	if (l->tui.refresh_due_ns && !l->tui.refresh_job)
+		due = due ? MIN(due, l->tui.refresh_due_ns) : l->tui.refresh_due_ns;
 	if (l->tui.is_dirty && !term_tty_is_stuck(&l->tty)) {
 		uint64_t frame = l->last_frame_ns + FRAME_NS;
 		due = due ? MIN(due, frame) : frame;
@@ -243,6 +246,17 @@ static int add_source(struct loop *l, int fd, uint32_t src)
 	return fd < 0 ? -1 : epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
+/* The target has a place in the store once its hash is known. */
+static void watch_store(struct loop *l)
+{
+	int fd = l->ses && !l->is_watching ? ses_watch_fd(l->ses) : -1;
+	if (fd < 0)
+		return;
+	l->is_watching = !add_source(l, fd, SRC_WATCH);
+	/* What was committed between reading the store and watching it. */
+	tui_watch_event(&l->tui, now_ns());
+}
+
 static void handle(struct loop *l, const struct epoll_event *ev)
 {
 	switch (ev->data.u32) {
@@ -262,11 +276,17 @@ static void handle(struct loop *l, const struct epoll_event *ev)
 			term_input_timeout(&l->input, on_event, l);
 		}
 		tui_tick(&l->tui, now_ns());
+		tui_watch_tick(&l->tui, now_ns());
+		break;
+	case SRC_WATCH:
+		ses_watch_clear(l->ses);
+		tui_watch_event(&l->tui, now_ns());
 		break;
 	default:
 		drain(ev->data.u32 == SRC_JOB ? l->job_fd : ses_event_fd(l->ses));
 		if (l->ses)
 			tui_news(&l->tui);
+		watch_store(l);
 		break;
 	}
 }
@@ -285,6 +305,7 @@ static struct err *show(struct loop *l)
 	l->tui.is_light = l->caps.is_light;
 	if (add_source(l, ses_event_fd(l->ses), SRC_SES))
 		return err_os(errno, "event loop");
+	watch_store(l);
 	/* The first page is drawn before the keys, which act on what is shown. */
 	tui_draw(&l->tui);
 	for (uint32_t i = 0; i < o->key_cnt; i++)

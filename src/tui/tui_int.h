@@ -287,6 +287,10 @@ struct tui_mark {
 /* A mark's letter or a digit of a count; false: an ordinary key. */
 bool tui_pending_key(struct tui *t, uint32_t key, uint8_t mods);
 void tui_leader_begin(struct tui *t, uint64_t now);
+/* Somebody, perhaps ourselves, committed to the target's journal. */
+void tui_watch_event(struct tui *t, uint64_t now);
+/* Time passed: the news of a burst may be due. */
+void tui_watch_tick(struct tui *t, uint64_t now);
 /* Time passed: the leader's card may be due. */
 void tui_tick(struct tui *t, uint64_t now);
 void tui_card_draw(struct tui *t);
@@ -380,6 +384,9 @@ struct tui {
 	bool is_message_bad;
 	char search_text[TUI_FILTER_MAX];
 	struct tui_job *search_job;
+
+	struct tui_job *refresh_job;   /* reads what others committed */
+	uint64_t refresh_due_ns, refresh_last_ns; /* when the next one is due, 0: not; began */
 
 	struct tui_job *jobs;
 	int job_fd;                    /* eventfd for jobs that ended, -1: run jobs at once */

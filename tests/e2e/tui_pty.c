@@ -332,6 +332,53 @@ static void test_edit(void)
 	pty_stop(&t);
 }
 
+/* `scry` with arguments, without a terminal; its exit status. */
+static int command(const char *op, const char *addr, const char *value)
+{
+	int status = -1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (!freopen("/dev/null", "w", stdout))
+			_exit(127);
+		execl(scry, scry, op, TARGET, addr, value, (char *)NULL);
+		_exit(127);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Two workbenches and a command line on one file: each shows what the others commit, where it is. */
+static void test_others(void)
+{
+	struct pty_term t, u;
+	start(&t, TARGET, NULL, 140, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	start(&u, TARGET, NULL, 120, 30);
+	pty_wait(&u, "ready", WAIT_MS);
+	pty_keys(&t, "gmain\rjjj");
+	pty_pump(&t, 2000, 200);
+	ok(command("comment", "main", "from outside") == 0, "a command comments");
+	expect(&t, "from outside", "the workbench shows it");
+	expect(&t, "comment from outside", "and says who did what");
+	expect(&u, "comment from outside", "so does another workbench");
+	pty_keys(&u, "gmain\rn\x15" "their_name\r");
+	expect(&u, "is on disk", "which renames");
+	expect(&t, "their_name:", "and the first one shows the name");
+	pty_keys(&t, "h");
+	expect(&t, "their_name+", "with its cursor where it was");
+	pty_keys(&t, "\x1a");
+	expect(&t, "undo: revision", "and can take it back");
+	expect(&u, " main:", "which the second one shows");
+	ok(command("analyze", "--force", NULL) == 0, "another process analyses anew");
+	pty_pump(&t, 2000, 300);
+	check_redraw(&t, "on the new image");
+	pty_keys(&t, "gmain\r");
+	expect(&t, "from outside", "which keeps what was said");
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS), "q leaves");
+	pty_stop(&t);
+	pty_stop(&u);
+}
+
 static void test_resize_storm(void)
 {
 	struct pty_term t;
@@ -639,7 +686,8 @@ struct test {
 int main(void)
 {
 	static const struct test tests[] = {
-		{"first", test_first_frames}, {"huge", test_huge}, {"walk", test_walk}, {"keys", test_every_key}, {"edit", test_edit},
+		{"first", test_first_frames}, {"huge", test_huge}, {"walk", test_walk}, {"keys", test_every_key},
+		{"edit", test_edit}, {"others", test_others},
 		{"resize", test_resize_storm},
 		{"paste", test_paste}, {"idle", test_idle}, {"scroll", test_scroll_bytes}, {"stuck", test_stuck_reader},
 		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"cut", test_target_is_cut}, {"bad", test_bad_files},

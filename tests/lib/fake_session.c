@@ -16,6 +16,7 @@ struct fake_config fake_config;
 struct ses_snap {
 	int refs;
 	bool is_preview;
+	uint64_t rev;
 };
 
 struct ses {
@@ -47,6 +48,7 @@ void fake_publish(struct ses *s)
 	s->snap = calloc(1, sizeof(*s->snap));
 	s->snap->refs = 1;
 	s->snap->is_preview = fake_config.is_preview;
+	s->snap->rev = fake_config.edit_cnt;
 }
 
 void ses_close(struct ses *s)
@@ -105,7 +107,7 @@ void ses_snap_put(struct ses_snap *sn)
 
 uint64_t ses_snap_rev(const struct ses_snap *sn)
 {
-	return 1;
+	return sn->rev;
 }
 
 bool ses_snap_is_preview(const struct ses_snap *sn)
@@ -557,6 +559,12 @@ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const st
 	return NULL;
 }
 
+struct err *ses_refresh(struct ses *s)
+{
+	fake_publish(s);
+	return NULL;
+}
+
 struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct ses_edit_opts *opts, struct arena *a,
 		     struct ses_undone_list *ret)
 {
@@ -571,10 +579,11 @@ struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct
 	*ret = ARENA_ARRAY(a, struct ses_entry, FAKE_EDIT_MAX);
 	*ret_cnt = 0;
 	*ret_total = fake_config.edit_cnt;
-	for (uint64_t i = ask->first_seq - 1; i < fake_config.edit_cnt && *ret_cnt < ask->limit; i++) {
+	for (uint64_t i = MAX(ask->first_seq - 1, ask->since); i < fake_config.edit_cnt && *ret_cnt < ask->limit; i++) {
 		const struct fake_edit *f = &fake_config.edits[i];
 		(*ret)[(*ret_cnt)++] = (struct ses_entry){.seq = i + 1, .rev = i + 1, .op = f->op, .sub = f->sub, .author = "me",
-							  .has_addr = true, .addr = f->va, .before = text(""), .after = text(f->value)};
+							  .has_addr = true, .addr = f->va, .before = text(""), .after = text(f->value),
+							  .has_after = true, .step = "edit"};
 	}
 	return NULL;
 }

@@ -182,6 +182,29 @@ static void test_follow_and_back(void **state)
 	close_tui();
 }
 
+/* What another process commits is said and shown, and the page stays where it is. */
+static void test_others_edit(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("j j j j j");
+	uint64_t va = tui.listing.va, top = tui.listing.top_va;
+	fake_config.edits[fake_config.edit_cnt++] = (struct fake_edit){.op = "rename", .value = "theirs", .va = va};
+	tui_watch_event(&tui, 1000000000);
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_true(page_has("me: rename theirs"));
+	assert_true(tui.listing.va == va && tui.listing.top_va == top);
+	/* The next of a burst waits; nothing new is nothing to say. */
+	keys("h");
+	tui_watch_event(&tui, 1000000001);
+	assert_true(tui.refresh_due_ns > 1000000001 && !tui.refresh_job);
+	tui_watch_tick(&tui, tui.refresh_due_ns);
+	assert_true(!tui.refresh_due_ns);
+	tui_draw(&tui);
+	assert_false(page_has("theirs"));
+	close_tui();
+}
+
 /* Every line of the listing is reached going down and going up again, in the same order. */
 static void test_listing_walks_every_line(void **state)
 {
@@ -859,7 +882,7 @@ int main(void)
 		cmocka_unit_test(test_pages_at_three_sizes),
 		cmocka_unit_test(test_ascii_only),
 		cmocka_unit_test(test_target_text_is_escaped),
-		cmocka_unit_test(test_follow_and_back),
+		cmocka_unit_test(test_follow_and_back), cmocka_unit_test(test_others_edit),
 		cmocka_unit_test(test_listing_walks_every_line),
 		cmocka_unit_test(test_cursor_stays_in_sight),
 		cmocka_unit_test(test_image_arrives_under_the_cursor),

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/tui_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Edits and analyses of other processes. What they committed is read by a job; a burst of commits is read in steps, so
+ * that the screen follows somebody who writes all the time without doing nothing else.
+ */
+#define STEP_NS 100000000u
+
+struct refresh_job {
+	struct tui_job job;
+	struct ses *ses;
+	uint64_t old_rev, rev;
+	struct ses_entry *last; /* the newest entry of somebody's */
+	struct arena arena;
+	struct err *err;
+};
+
+static void run(struct tui_job *j)
+{
+	struct refresh_job *r = (struct refresh_job *)j;
+	struct ses_journal_ask ask = {.since = r->old_rev, .first_seq = 1, .limit = 1};
+	uint32_t cnt = 0;
+	uint64_t total = 0;
+	r->err = ses_refresh(r->ses);
+	if (r->err)
+		return;
+	struct ses_snap *sn = ses_snap_get(r->ses);
+	r->rev = ses_snap_rev(sn);
+	ses_snap_put(sn);
+	if (r->rev <= r->old_rev)
+		return;
+	struct err *e = ses_journal(r->ses, &ask, &r->arena, &r->last, &cnt, &total);
+	if (!e && total > 1) {
+		ask.first_seq += total - 1;
+		e = ses_journal(r->ses, &ask, &r->arena, &r->last, &cnt, &total);
+	}
+	if (e || !cnt)
+		r->last = NULL;
+	err_free(e);
+}
+
+static void fini(struct tui_job *j)
+{
+	struct refresh_job *r = (struct refresh_job *)j;
+	err_free(r->err);
+	arena_fini(&r->arena);
+}
+
+static void done(struct tui *t, struct tui_job *j)
+{
+	struct refresh_job *r = (struct refresh_job *)j;
+	t->refresh_job = NULL;
+	if (r->err) {
+		tui_say_err(t, take_ptr(r->err));
+		return;
+	}
+	if (!r->last || t->edit_running || !strcmp(r->last->step, "analysis"))
+		return;
+	const struct ses_entry *e = r->last;
+	tui_say(t, false, "%s: %s%s%s%s%.*s  (revision %llu, U shows all)", e->author ? e->author : "", strcmp(e->step, "edit") ? e->step : "",
+		strcmp(e->step, "edit") ? " of " : "", e->op, e->has_after ? " " : "", (int)MIN(e->after.len, 40), e->after.s,
+		(unsigned long long)e->rev);
+}
+
+static void start(struct tui *t)
+{
+	struct refresh_job *r = calloc(1, sizeof(*r));
+	if (!r)
+		return;
+	r->ses = t->ses;
+	r->old_rev = ses_snap_rev(t->snap);
+	r->job.run = run;
+	r->job.done = done;
+	r->job.fini = fini;
+	t->refresh_job = &r->job;
+	t->refresh_due_ns = 0;
+	tui_job_start(t, &r->job);
+}
+
+void tui_watch_event(struct tui *t, uint64_t now)
+{
+	if (!t->refresh_due_ns)
+		t->refresh_due_ns = MAX(now, t->refresh_last_ns + STEP_NS);
+	tui_watch_tick(t, now);
+}
+
+void tui_watch_tick(struct tui *t, uint64_t now)
+{
+	if (!t->refresh_due_ns || t->refresh_job || now < t->refresh_due_ns)
+		return;
+	t->refresh_last_ns = now;
+	start(t);
+}
