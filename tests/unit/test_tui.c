@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The workbench without a terminal: keys in, cells out, over a made-up session. Pages are compared as text with
- * tests/golden/tui/NAME.txt (UPDATE_GOLDEN=1 writes them).
+ * tests/golden/tui/NAME.txt and their colours and attributes with NAME.look (UPDATE_GOLDEN=1 writes them).
  */
 #include "lib/fake_session.h"
 
@@ -87,17 +87,54 @@ static bool page_has(const char *text)
 	return has;
 }
 
-static void golden(const char *name)
+static const char *role_name(uint8_t role)
+{
+	static const char *const names[ROLE_COUNT] = {
+		"default", "text", "dim", "addr", "bytes", "mnemonic", "reg", "number", "name", "string", "comment", "punct", "label", "banner",
+		"escape", "title", "key", "warn", "error", "border", "border-focus", "edge-taken", "edge-fall", "edge-jump", "arrow", "bar",
+		"bar-dim", "bar-key", "bar-warn", "bar-name", "select", "bg", "bg-line", "bg-word", "bg-dialog", "bg-bar", "bg-select",
+	};
+	return role < ROLE_COUNT && names[role] ? names[role] : "?";
+}
+
+/* How the page looks: a letter for each cell, and what the letters mean. Blanks have only a ground. */
+static void page_look(struct buf *out)
+{
+	static const char letters[] = ".abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	struct cells_style seen[sizeof(letters)];
+	size_t cnt = 0;
+	for (int i = 0; i < tui.grid.w * tui.grid.h; i++) {
+		const struct cells_cell *c = &tui.grid.cell[i];
+		struct cells_style st = c->st;
+		size_t at = 0;
+		if (c->cp == ' ' && !(st.attr & (CELLS_UNDERLINE | CELLS_REVERSE)))
+			st = (struct cells_style){.bg = st.bg};
+		while (at < cnt && memcmp(&seen[at], &st, sizeof(st)))
+			at++;
+		assert_true(at + 1 < sizeof(letters));
+		if (at == cnt)
+			seen[cnt++] = st;
+		buf_add_ch(out, letters[at]);
+		if (i % tui.grid.w == tui.grid.w - 1)
+			buf_add_ch(out, '\n');
+	}
+	for (size_t i = 0; i < cnt; i++)
+		buf_printf(out, "%c %s on %s%s%s%s%s\n", letters[i], seen[i].fg ? role_name(seen[i].fg) : "nothing", role_name(seen[i].bg),
+			   seen[i].attr & CELLS_BOLD ? " bold" : "", seen[i].attr & CELLS_ITALIC ? " italic" : "",
+			   seen[i].attr & CELLS_UNDERLINE ? " underline" : "", seen[i].attr & CELLS_REVERSE ? " reverse" : "");
+	buf_add_ch(out, '\0');
+	assert_false(out->failed);
+}
+
+static void compare(const char *name, const char *kind, const struct buf *b)
 {
 	char path[512];
 	char want[65536];
-	struct buf b = {0};
-	page_text(&b);
-	snprintf(path, sizeof(path), "%s/%s.txt", SCRY_GOLDEN, name);
+	snprintf(path, sizeof(path), "%s/%s.%s", SCRY_GOLDEN, name, kind);
 	if (getenv("UPDATE_GOLDEN")) {
 		FILE *f = fopen(path, "w");
 		assert_non_null(f);
-		fputs(b.data, f);
+		fputs(b->data, f);
 		fclose(f);
 	}
 	FILE *f = fopen(path, "r");
@@ -106,9 +143,20 @@ static void golden(const char *name)
 	size_t n = fread(want, 1, sizeof(want) - 1, f);
 	want[n] = '\0';
 	fclose(f);
-	if (strcmp(want, b.data) != 0)
-		fail_msg("%s differs; shown now:\n%s", path, b.data);
-	buf_fini(&b);
+	if (strcmp(want, b->data) != 0)
+		fail_msg("%s differs; shown now:\n%s", path, b->data);
+}
+
+static void golden(const char *name)
+{
+	struct buf text = {0};
+	struct buf look = {0};
+	page_text(&text);
+	page_look(&look);
+	compare(name, "txt", &text);
+	compare(name, "look", &look);
+	buf_fini(&text);
+	buf_fini(&look);
 }
 
 static void test_pages_at_three_sizes(void **state)
