@@ -221,6 +221,19 @@ bool tui_graph_operand(struct tui *t, uint64_t *ret);
 uint64_t tui_graph_spot(const struct tui *t);
 void tui_graph_restore(struct tui *t, uint64_t va, uint64_t spot);
 
+/* The block under the graph's cursor, for whoever shows the same place; false when there is none. */
+bool tui_graph_block(const struct tui *t, uint64_t *ret_va, uint64_t *ret_end);
+
+/* --- split: listing and graph of one place --- */
+
+void tui_split_toggle(struct tui *t);
+/* Whether the split is on and `w` columns do for it. */
+bool tui_split_fits(const struct tui *t, int w);
+/* The other half leads. */
+void tui_split_swap(struct tui *t);
+/* Draws both halves into t->main_rect, which becomes the leader's part. */
+void tui_split_draw(struct tui *t, bool is_focused);
+
 /* --- prompt ---------------------------------------------------------------------------------------------------------- */
 
 enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_PROMPT_SEARCH_ALL, TUI_PROMPT_FILTER,
@@ -351,6 +364,10 @@ struct tui {
 	bool focus_functions;
 	bool hide_functions;
 	struct cells_rect main_rect, functions_rect;
+	bool is_split;                 /* listing and graph side by side, where there is room */
+	bool has_split_va;
+	uint64_t split_va;             /* where the leading half was when the other was led there */
+	struct cells_rect split_rect;  /* of the half that is led; w 0: not shown */
 	struct tui_listing listing;
 	struct tui_hex hex;
 	struct tui_graph graph;

@@ -348,7 +348,7 @@ static void draw_status(struct tui *t, int y)
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_BAR_KEY, ROLE_BG_BAR);
 	cells_fill(&t->grid, r, p.st);
 	p.st.attr = CELLS_BOLD;
-	cells_printf(&p, " %s", views[tui_focus(t)]->name);
+	cells_printf(&p, t->split_rect.w ? " split: %s" : " %s", views[tui_focus(t)]->name);
 	p.st.attr = 0;
 	if (*t->message) {
 		p.st.fg = t->is_message_bad ? ROLE_BAR_WARN : ROLE_BAR;
@@ -412,6 +412,9 @@ static void draw_panes(struct tui *t)
 	/* Sixteen bytes with their text need a width of their own. */
 	if (w && !is_narrow && t->main_view == TUI_V_HEX)
 		w = MAX(MIN(w, t->grid.w - HEX_W), 20);
+	if (w && !t->focus_functions && tui_split_fits(t, t->grid.w) && !tui_split_fits(t, t->grid.w - w))
+		w = 0; /* the split needs their room until they are asked for */
+	t->split_rect.w = 0;
 	t->functions_rect = (struct cells_rect){0, 1, w, h};
 	t->main_rect = (struct cells_rect){w, 1, MAX(t->grid.w - w, 0), h};
 	if (is_narrow && show)
@@ -419,6 +422,8 @@ static void draw_panes(struct tui *t)
 	if (t->main_rect.w) {
 		if (views[t->main_view]->list)
 			tui_list_draw(t, &t->lists[t->main_view], t->main_rect, !t->focus_functions);
+		else if (tui_split_fits(t, t->main_rect.w))
+			tui_split_draw(t, !t->focus_functions);
 		else
 			views[t->main_view]->draw(t, t->main_rect, !t->focus_functions);
 	}
@@ -489,9 +494,12 @@ static void go_entry(struct tui *t)
 	tui_go(t, t->info.main_va);
 }
 
-static void focus_next(struct tui *t)
+/* In a split Tab changes the leader, and the other way round is the way to the functions. */
+static void focus_next(struct tui *t, enum tui_action a)
 {
-	if (t->hide_functions || t->main_view == TUI_V_FUNCTIONS)
+	if (t->split_rect.w && !t->focus_functions && a == TUI_FOCUS_NEXT)
+		tui_split_swap(t);
+	else if (t->hide_functions || t->main_view == TUI_V_FUNCTIONS)
 		tui_say(t, false, "there is one pane (Ctrl+B shows the functions)");
 	else
 		t->focus_functions = !t->focus_functions;
@@ -513,10 +521,13 @@ static bool act_view(struct tui *t, enum tui_action a)
 	switch ((int)a) {
 	case TUI_FOCUS_NEXT:
 	case TUI_FOCUS_PREV:
-		focus_next(t);
+		focus_next(t, a);
 		return true;
 	case TUI_VIEW_GRAPH:
 		tui_graph_toggle(t);
+		return true;
+	case TUI_SPLIT:
+		tui_split_toggle(t);
 		return true;
 	case TUI_VIEW_LISTING:
 		t->graph.is_sticky = false;
@@ -719,6 +730,8 @@ static void on_wheel(struct tui *t, const struct term_ev *ev)
 	int by = ev->mouse == TERM_MOUSE_WHEEL_UP ? -WHEEL_LINES : WHEEL_LINES;
 	if (is_in(t->functions_rect, ev->x, ev->y))
 		tui_list_scroll(t, &t->lists[TUI_V_FUNCTIONS], by);
+	else if (is_in(t->split_rect, ev->x, ev->y))
+		views[t->main_view == TUI_V_LISTING ? TUI_V_GRAPH : TUI_V_LISTING]->scroll(t, by);
 	else if (!is_in(t->main_rect, ev->x, ev->y))
 		return;
 	else if (views[t->main_view]->list)
@@ -730,6 +743,8 @@ static void on_wheel(struct tui *t, const struct term_ev *ev)
 static void on_press(struct tui *t, const struct term_ev *ev, bool is_double)
 {
 	bool in_functions = is_in(t->functions_rect, ev->x, ev->y);
+	if (is_in(t->split_rect, ev->x, ev->y))
+		tui_split_swap(t);
 	if (!in_functions && !is_in(t->main_rect, ev->x, ev->y))
 		return;
 	t->focus_functions = in_functions;

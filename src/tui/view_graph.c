@@ -667,6 +667,17 @@ bool tui_graph_operand(struct tui *t, uint64_t *ret)
 	return true;
 }
 
+bool tui_graph_block(const struct tui *t, uint64_t *ret_va, uint64_t *ret_end)
+{
+	const struct tui_graph *g = &t->graph;
+	uint32_t b;
+	if (!g->f || g->f_snap != t->snap || !tui_graph_block_at(g->f, g->va, &b))
+		return false;
+	*ret_va = g->f->blocks[b].va;
+	*ret_end = g->f->blocks[b].end;
+	return true;
+}
+
 static bool graph_va(struct tui *t, uint64_t *ret)
 {
 	*ret = t->graph.va;

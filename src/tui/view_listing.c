@@ -230,6 +230,7 @@ struct look {
 	struct ses_text word; /* token under the cursor, "" when none */
 	enum term_role bg;
 	bool marks_operand;   /* underline what Enter follows */
+	uint64_t block_va, block_end; /* lines of the graph's block beside it have a mark */
 };
 
 static void draw_spans(struct cells_pen *p, const struct ses_head *h, const struct look *look)
@@ -359,7 +360,9 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head 
 	look->marks_operand = is_current;
 	cells_fill(&t->grid, r, p.st);
 	p.st.fg = ROLE_KEY;
-	cells_str(&p, is_current ? ">" : " ");
+	bool in_block = look->block_va <= h->va && h->va < look->block_end;
+	cells_put(&t->grid, p.x++, p.y, is_current ? '>' : in_block ? cells_glyph(&t->grid, GLYPH_V) : ' ', p.st);
+	p.col++;
 	p.st.fg = ROLE_ADDR;
 	if (r.w >= 36)
 		cells_printf(&p, "%0*llx ", address_digits(t), (unsigned long long)h->va);
@@ -420,6 +423,8 @@ static void listing_draw(struct tui *t, struct cells_rect r, bool is_focused)
 	place(t, body.h);
 	int at = cursor_line(l);
 	struct look look = {.word = {"", 0}};
+	if (t->split_rect.w && !tui_graph_block(t, &look.block_va, &look.block_end))
+		look.block_end = 0;
 	if (at >= 0) {
 		const struct ses_head *h = &l->lines[at];
 		l->off = h->text.len ? MIN(l->off, h->text.len - 1) : 0;

@@ -165,7 +165,7 @@ static void test_pages_at_three_sizes(void **state)
 	static const struct { const char *keys, *name; } pages[] = {
 		{"", "start"}, {"B Tab", "functions"}, {"\\ Tab Tab", "hex"}, {"\"", "strings"}, {", i", "imports"}, {"M", "map"},
 		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"?", "help"}, {"/", "search"}, {",", "leader"}, {"P", "problems"},
-		{"Space", "graph"}, {"Space z z J", "graph-names"},
+		{"Space", "graph"}, {"Space z z J", "graph-names"}, {"s j j", "split"},
 	};
 	char name[64];
 	for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
@@ -227,6 +227,54 @@ static void test_follow_and_back(void **state)
 	keys("g 'nonsense Enter");
 	assert_true(page_has("no such name"));
 	assert_int_equal(tui.listing.va, start);
+	close_tui();
+}
+
+/* Listing and graph side by side: who leads takes the other along, and a narrow screen says what is missing. */
+static void test_split(void **state)
+{
+	open_tui(300, 99, 30);
+	keys("s");
+	assert_true(page_has("a split needs 100 columns, here are 99"));
+	assert_true(tui_resize(&tui, 120, 30));
+	keys("g 'main Enter s");
+	assert_true(tui.split_rect.w > 40 && tui.split_rect.x > tui.main_rect.x);
+	assert_int_equal(tui.main_view, TUI_V_LISTING);
+	assert_int_equal(tui.graph.va, tui.listing.va);
+	keys("j j j");
+	assert_int_equal(tui.graph.va, tui.listing.va);
+	uint64_t va = tui.listing.va;
+	keys("Tab");
+	assert_int_equal(tui.main_view, TUI_V_GRAPH);
+	assert_int_equal(tui.graph.va, va);
+	keys("J");
+	assert_true(tui.graph.va != va && tui.listing.va == tui.graph.va);
+	/* Across functions, by the leader and back. */
+	keys("Ctrl+Down");
+	assert_int_equal(tui.graph.va, FAKE_TEXT + 3 * FAKE_FUNC_LEN);
+	assert_int_equal(tui.listing.va, tui.graph.va);
+	keys("Esc Tab");
+	assert_int_equal(tui.main_view, TUI_V_LISTING);
+	assert_true(tui.listing.va == tui.graph.va && tui.listing.va < FAKE_TEXT + 3 * FAKE_FUNC_LEN);
+	/* A click makes the other half the leader, the wheel only scrolls it. */
+	struct term_ev ev = {.type = TERM_EV_MOUSE, .mouse = TERM_MOUSE_WHEEL_DOWN, .x = tui.split_rect.x + 5, .y = 10};
+	va = tui.listing.va;
+	tui_event(&tui, &ev);
+	tui_draw(&tui);
+	assert_true(tui.main_view == TUI_V_LISTING && tui.listing.va == va);
+	ev.mouse = TERM_MOUSE_PRESS;
+	tui_event(&tui, &ev);
+	tui_draw(&tui);
+	assert_int_equal(tui.main_view, TUI_V_GRAPH);
+	/* Other views have the whole room; then the split is there again. */
+	keys("Tab \\");
+	assert_int_equal(tui.split_rect.w, 0);
+	keys("\\");
+	assert_true(tui.split_rect.w > 0);
+	keys("Shift+Tab");
+	assert_true(tui.focus_functions);
+	keys("Tab s");
+	assert_int_equal(tui.split_rect.w, 0);
 	close_tui();
 }
 
@@ -930,7 +978,7 @@ int main(void)
 		cmocka_unit_test(test_pages_at_three_sizes),
 		cmocka_unit_test(test_ascii_only),
 		cmocka_unit_test(test_target_text_is_escaped),
-		cmocka_unit_test(test_follow_and_back), cmocka_unit_test(test_others_edit),
+		cmocka_unit_test(test_follow_and_back), cmocka_unit_test(test_others_edit), cmocka_unit_test(test_split),
 		cmocka_unit_test(test_listing_walks_every_line),
 		cmocka_unit_test(test_cursor_stays_in_sight),
 		cmocka_unit_test(test_image_arrives_under_the_cursor),
