@@ -38,6 +38,8 @@ static void code_fini(struct code *c)
 	}
 	VEC_FREE(&c->chunks);
 	VEC_FREE(&c->regions);
+	VEC_FREE(&c->zones);
+	VEC_FREE(&c->flags);
 	uint64_t *maps[] = {c->items,	c->pads,    c->rec_bits,  c->sync,
 			    c->called,	c->taken,   c->relocated, c->starts,
 			    c->covered, c->leaders, c->data_refs, c->import_noreturn, c->touched};
@@ -105,6 +107,8 @@ static struct err *discover(struct code *c)
 	memset(c->owner, 0xff, (c->rec_cnt + 1) * sizeof(*c->owner));
 	code_progress(c, "jump tables", 0, 1);
 	e = code_tables(c);
+	if (!e)
+		e = code_stated_tables(c);
 	if (e || code_is_cancelled(c))
 		return e;
 	code_progress(c, "functions", 0, c->len);
@@ -115,10 +119,14 @@ static struct err *find_code(struct code *c)
 {
 	struct err *e = code_imports(c);
 	if (!e)
+		e = code_stated_read(c);
+	if (!e)
 		e = code_regions(c);
 	if (e || !c->regions.cnt)
 		return e;
 	e = code_exts(c);
+	if (!e)
+		e = code_stated_exts(c);
 	if (!e)
 		e = code_sweep(c);
 	if (e || c->is_cancelled)
@@ -133,8 +141,10 @@ static struct err *find_code(struct code *c)
 	}
 	if (e || c->has_failed || c->is_cancelled)
 		return e ? e : c->has_failed ? &err_nomem : NULL;
+	e = code_stated_flow(c);
 	code_flow_settle(c);
-	e = code_pairs(c);
+	if (!e)
+		e = code_pairs(c);
 	if (!e)
 		e = code_pointers(c);
 	if (!e) {

@@ -2,6 +2,7 @@
 #ifndef ANALYSIS_ANALYSIS_H
 #define ANALYSIS_ANALYSIS_H
 
+#include "analysis/stated.h"
 #include "arch/arch.h"
 #include "base/err.h"
 #include "base/par.h"
@@ -21,6 +22,7 @@ struct analysis_in {
 	const struct dbg_funcs *go_funcs;  /* may be null */
 	const struct dbg_funcs *dwarf_funcs; /* may be null */
 	const struct dbg_lines *dwarf_lines; /* may be null */
+	const struct analysis_stated *stated; /* may be null */
 	struct par *par;
 	const atomic_bool *cancel;         /* may be null; looked at every 1,024 steps */
 	/* Progress, called from the calling thread about every 20 ms and at each stage; may be null. `stage` is a

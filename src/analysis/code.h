@@ -3,6 +3,7 @@
 #define ANALYSIS_CODE_H
 
 #include "analysis/analysis_int.h"
+#include "analysis/stated_int.h"
 #include "base/bits.h"
 #include "base/map.h"
 
@@ -12,6 +13,7 @@
  * - sweep.c: decodes every byte of the executable regions once, in parallel, into bit maps, records of
  *   the instructions that do not just fall through, and references;
  * - starts.c: where functions begin and how far they reach, from every source that says so;
+ * - stated.c: what people say, which stands against all of these;
  * - names.c: import stubs, the entry and main, who does not return by name;
  * - table.c: jump tables, in parallel, from the sweep alone (slice.c: values along a path);
  * - flow.c: follows control from the starts over the records: who owns which code, who returns;
@@ -50,6 +52,7 @@ struct code_chunk {
 struct code_region {
 	uint32_t from, to;
 	bool is_section;
+	bool is_stated; /* there only because somebody says that code is here: nothing is guessed in it */
 };
 
 /* How far a function reaches by symbols, unwind or other tables; sorted by `from`, no overlaps. */
@@ -59,6 +62,7 @@ struct code_ext {
 			 */
 	uint8_t source; /* enum image_source */
 	bool is_fragment;
+	bool is_stated;	   /* the function has no code outside of such */
 	bool is_loose;	   /* ... was decided from jumps, not told */
 	bool was_fragment; /* what was told */
 };
@@ -75,6 +79,8 @@ struct code_fn {
 	uint8_t status; /* enum fn_status */
 	uint8_t why;	/* enum image_noreturn_why */
 	bool is_queued;
+	bool is_bound;	/* its pieces were stated */
+	bool is_loose;	/* code of no function that somebody says to be code: never listed */
 };
 
 /* What waits until a callee is known to return. */
@@ -99,6 +105,9 @@ struct code {
 	struct image_data *d;
 	const struct arch *arch;
 	uint32_t base, len;
+	VEC(struct stated_zone) zones; /* what was stated, by loc, without overlaps */
+	VEC(struct stated_flags) flags; /* of functions, by loc */
+	bool has_bounds;
 	VEC(struct code_region) regions;
 	VEC(struct code_chunk) chunks;
 
@@ -192,6 +201,10 @@ const struct code_region *code_region_of(const struct code *c, uint32_t loc);
 const struct image_section *code_section_of(const struct code *c, uint32_t loc);
 /* The extent that holds loc, or null; the index likewise, CODE_NONE. */
 const struct code_ext *code_ext_of(const struct code *c, uint32_t loc);
+/* The first extent that begins behind `loc`, or the end of them all. */
+const struct code_ext *code_ext_after(const struct code *c, uint32_t loc);
+/* Whether `loc` lies in a piece stated for a function that begins elsewhere: no other one does here. */
+bool code_is_stated_inside(const struct code *c, uint32_t loc);
 /* First loc in [loc, to) that is not covered, or `to`. */
 uint32_t code_next_gap(const struct code *c, uint32_t loc, uint32_t to);
 /* End of the instruction that starts at `loc`: the next item or record start, at most the region's
@@ -219,6 +232,22 @@ bool code_effect(const struct code *c, uint32_t loc, struct arch_effect *ret);
 bool code_gives_back_stack(const struct code *c, uint32_t loc);
 bool code_is_cancelled(struct code *c);
 void code_progress(struct code *c, const char *stage, uint64_t done, uint64_t total);
+
+/* stated.c: zones and flags; then, with the regions, extents and where the sweep must begin. */
+_must_use_ struct err *code_stated_read(struct code *c);
+_must_use_ struct err *code_stated_regions(struct code *c);
+_must_use_ struct err *code_stated_exts(struct code *c);
+/* End of the stated data that holds `loc`, or `loc`. */
+uint32_t code_stated_data_end(const struct code *c, uint32_t loc);
+/* The first stated data in [loc, to), or `to`. */
+uint32_t code_stated_data_next(const struct code *c, uint32_t loc, uint32_t to);
+void code_stated_starts(struct code *c);
+/* What was stated of a function that was just added. */
+void code_stated_flags(const struct code *c, struct code_fn *f);
+/* Jump tables stated by hand take the place of those that were found. */
+_must_use_ struct err *code_stated_tables(struct code *c);
+/* Follows the code that somebody says to be there and nobody reached. */
+_must_use_ struct err *code_stated_flow(struct code *c);
 
 _must_use_ struct err *code_regions(struct code *c);
 _must_use_ struct err *code_sweep(struct code *c);

@@ -158,7 +158,7 @@ static void mark(struct data_stage *x, uint32_t loc, bool is_known, bool is_edge
 		return;
 	const struct space_seg *s = &x->d->segs.data[i];
 	if (loc - s->loc >= s->file_len) {
-		if (!VEC_PUSH(&x->nobits, loc))
+		if (!stated_zone_at(x->zones.data, x->zones.cnt, loc) && !VEC_PUSH(&x->nobits, loc))
 			x->no_memory = true;
 		return;
 	}
@@ -189,6 +189,58 @@ static void add_pointer(struct data_stage *x, uint32_t from, uint32_t to)
 	struct image_xref r = {.from = from, .to = to, .kind = IMAGE_XREF_OFFSET};
 	if (!VEC_PUSH(&x->d->xrefs, r))
 		x->no_memory = true;
+}
+
+#define NOBITS_UNITS_MAX 65536u
+
+/* Without file bytes items are told by where they begin; what begins between them is passed over (mark). */
+static void stated_nobits(struct data_stage *x, const struct stated_zone *z, uint32_t unit)
+{
+	if ((z->to - z->from) / unit > NOBITS_UNITS_MAX || z->kind != ANALYSIS_DATA)
+		unit = z->to - z->from;
+	for (uint32_t at = z->from; at < z->to; at += MIN(unit, z->to - at)) {
+		if (!VEC_PUSH(&x->nobits, at))
+			x->no_memory = true;
+	}
+	if (!VEC_PUSH(&x->nobits_end, z->to) || !VEC_PUSH(&x->nobits, z->to))
+		x->no_memory = true;
+}
+
+/* What people stated comes before everything. Bytes of unknown meaning are taken meanwhile, so that nobody claims them. */
+static void claim_stated(struct data_stage *x)
+{
+	for (size_t i = 0; i < x->zones.cnt; i++) {
+		const struct stated_zone *z = &x->zones.data[i];
+		uint32_t unit = z->unit && z->unit < z->to - z->from ? z->unit : z->to - z->from;
+		if (!z->is_filed) {
+			stated_nobits(x, z, unit);
+			continue;
+		}
+		struct image_string s = {z->from, z->to - z->from - z->zero_len, z->encoding};
+		uint64_t va;
+		switch ((enum analysis_stated_kind)z->kind) {
+		case ANALYSIS_UNDEF:
+			bits_set_range(x->taken, z->from, z->to);
+			break;
+		case ANALYSIS_STRING:
+			analysis_claim_string(x, s, z->zero_len);
+			break;
+		case ANALYSIS_DATA:
+			for (uint32_t at = z->from; at < z->to; at += MIN(unit, z->to - at)) {
+				analysis_claim(x, at, MIN(unit, z->to - at));
+				uint32_t to = z->is_pointer && space_word(&x->d->space, at, x->d->space.word_len, &va) ?
+					      space_loc(&x->d->space, va) : LOC_NONE;
+				uint32_t reloc = space_reloc_at(&x->d->space, at);
+				bool is_told = reloc < x->d->space.reloc_cnt && x->d->space.reloc_loc[reloc] == at;
+				if (to != LOC_NONE && !is_told)
+					add_pointer(x, at, to);
+			}
+			break;
+		case ANALYSIS_CODE:
+		case ANALYSIS_FUNC:
+			break;
+		}
+	}
 }
 
 static void claim_relocs(struct data_stage *x)
@@ -589,6 +641,18 @@ static void fill_zone(struct data_stage *x, const struct data_zone *z)
 	}
 }
 
+/* Unknown bytes come back as rows of their own. */
+static void leave_undefined(struct data_stage *x)
+{
+	for (size_t i = 0; i < x->zones.cnt; i++) {
+		const struct stated_zone *z = &x->zones.data[i];
+		if (z->kind != ANALYSIS_UNDEF)
+			continue;
+		bits_clear_range(x->taken, z->from, z->to);
+		leave_rows(x, z->from, z->to, false);
+	}
+}
+
 static int compare_u32(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -619,7 +683,8 @@ static void fill_nobits(struct data_stage *x, const struct space_seg *seg, size_
 		size_t marks = 0;
 		for (; *k < x->nobits.cnt && x->nobits.data[*k] <= loc; (*k)++)
 			marks++;
-		bool is_data = is_marked && (!is_end || marks > 1);
+		const struct stated_zone *z = stated_zone_at(x->zones.data, x->zones.cnt, loc);
+		bool is_data = z ? z->kind == ANALYSIS_DATA : is_marked && (!is_end || marks > 1);
 		if (!push_run(x, loc, is_data ? IMAGE_DATA : IMAGE_UNKNOWN) || !VEC_PUSH(&x->d->nobits_items, loc))
 			x->no_memory = true;
 		loc = *k < x->nobits.cnt && x->nobits.data[*k] < end ? x->nobits.data[*k] : end;
@@ -706,6 +771,7 @@ static void stage_fini(struct data_stage *x)
 	free(x->object);
 	for (unsigned i = 0; i < DATA_WIDTH_PLANES; i++)
 		free(x->width[i]);
+	VEC_FREE(&x->zones);
 	VEC_FREE(&x->nobits);
 	VEC_FREE(&x->nobits_end);
 }
@@ -724,6 +790,9 @@ static int compare_strings(const void *a, const void *b)
 static struct err *run_stage(struct data_stage *x)
 {
 	struct image_data *d = x->d;
+	if (!stated_zones(x->in->stated, d, &x->zones.data, &x->zones.cnt))
+		return &err_nomem;
+	claim_stated(x);
 	claim_relocs(x);
 	claim_tables(x);
 	for (size_t i = 0; i < d->sections.cnt && !is_cancelled(x); i++)
@@ -745,6 +814,7 @@ static struct err *run_stage(struct data_stage *x)
 	if (is_cancelled(x))
 		return err_new(ERR_CANCELLED, "cancelled");
 	analysis_each_zone(x, fill_zone);
+	leave_undefined(x);
 	make_runs(x);
 	return x->no_memory ? &err_nomem : NULL;
 }

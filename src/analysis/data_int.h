@@ -3,6 +3,7 @@
 #define ANALYSIS_DATA_INT_H
 
 #include "analysis/analysis_int.h"
+#include "analysis/stated_int.h"
 #include "base/bits.h"
 
 /*
@@ -29,6 +30,7 @@ struct data_stage {
 	VEC(uint32_t) nobits;   /* where items begin in parts without file bytes; unsorted */
 	VEC(uint32_t) nobits_end; /* and where such an item ends */
 	size_t code_xref_cnt;   /* d->xrefs before this one are the code's */
+	VEC(struct stated_zone) zones; /* what people stated */
 	enum data_lang lang;
 	bool no_memory;         /* sticky */
 };

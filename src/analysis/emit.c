@@ -57,9 +57,12 @@ static void adopt_exts(struct code *c)
 			continue;
 		for (uint32_t at = code_next_gap(c, e->from, e->to); at < e->to;) {
 			uint32_t next = code_next(c, c->covered, at, e->to);
+			/* Around what somebody says to be none the rest is code still. */
+			next = code_stated_data_next(c, at, next);
 			uint32_t start = code_next(c, c->starts, at + 1, next);
 			adopt(c, at, MIN(next, start), fn);
-			at = code_next_gap(c, next, e->to);
+			next = MAX(next, code_stated_data_end(c, next));
+			at = code_next_gap(c, MIN(next, e->to), e->to);
 		}
 	}
 	/* What the linker made for imports is code whether or not anybody calls it. */
@@ -299,7 +302,8 @@ static bool order_funcs(struct code *c, const struct layout *l, uint32_t *order,
 		ret_new[i] = CODE_NONE;
 	}
 	for (size_t i = 0; i < l->list.cnt; i++)
-		if (l->list.data[i].from == c->fns.data[l->list.data[i].fn].loc)
+		if (l->list.data[i].from == c->fns.data[l->list.data[i].fn].loc &&
+		    !c->fns.data[l->list.data[i].fn].is_loose)
 			ret_new[l->list.data[i].fn] = 0;
 	qsort_r(order, c->fns.cnt, sizeof(*order), compare_order, c->fns.data);
 	for (size_t i = 0; i < c->fns.cnt; i++) {

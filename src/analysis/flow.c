@@ -53,6 +53,7 @@ uint32_t code_fn_add(struct code *c, uint32_t loc, enum image_source source)
 		c->has_failed = true;
 		return CODE_NONE;
 	}
+	code_stated_flags(c, &c->fns.data[i]);
 	code_mark(c, c->starts, loc);
 	if (loc >= c->free_from && loc < c->free_to)
 		c->free_from = loc + 1;
@@ -188,7 +189,7 @@ static void jump_far(struct flow *w, const struct code_rec *r)
 {
 	struct code *c = w->c;
 	const struct code_ext *to = code_ext_of(c, r->target);
-	if (to && to->start != CODE_NONE) {
+	if ((to && to->start != CODE_NONE) || c->fns.data[w->fn].is_bound) {
 		fn_returns(c,
 			   w->fn); /* the middle of another function: shared code, not followed */
 		return;
@@ -219,7 +220,7 @@ static bool is_near_tail_call(const struct flow *w, const struct code_rec *r)
 static void miss(struct code *c, uint32_t loc)
 {
 	if (code_has(c, c->covered, loc) || code_has(c, c->rec_bits, loc) ||
-	    code_has(c, c->sync, loc))
+	    code_has(c, c->sync, loc) || code_stated_data_end(c, loc) > loc)
 		return;
 	if (!VEC_PUSH(&c->missync, loc))
 		c->has_failed = true;
@@ -310,7 +311,7 @@ static bool follow_call(struct flow *w, const struct code_rec *r)
 			later(w, r->target); /* a subroutine within the function */
 			return true;
 		}
-		if (to && to->from != r->target)
+		if ((to && to->from != r->target) || code_is_stated_inside(c, r->target))
 			return true; /* into the middle, as Go calls its unrolled loops */
 		if (!code_has(c, c->items, r->target)) {
 			miss(c, r->target);
@@ -355,20 +356,38 @@ static bool is_end_of_code(const struct flow *w, uint32_t loc, const struct code
 	return false;
 }
 
+/* How far the function may go from `loc` on, where pieces of functions were stated. */
+static uint32_t bound_of(const struct flow *w, uint32_t loc, uint32_t to)
+{
+	const struct code *c = w->c;
+	const struct code_ext *e = code_ext_of(c, loc);
+	bool is_own = e && e->is_stated && e->start == c->fns.data[w->fn].loc;
+	if (c->fns.data[w->fn].is_bound)
+		return is_own ? MIN(e->to, to) : loc;
+	if (e && e->is_stated && c->fns.data[w->fn].loc != loc)
+		return loc;
+	const struct code_ext *end = c->exts.data + c->exts.cnt;
+	for (e = e ? e + 1 : code_ext_after(c, loc); e < end && e->from < to; e++)
+		if (e->is_stated)
+			return e->from;
+	return to;
+}
+
 /* Walks straight code from `loc` to where it ends. */
 static void walk(struct flow *w, uint32_t loc, const struct code_region *region)
 {
 	struct code *c = w->c;
+	uint32_t region_to = c->has_bounds ? bound_of(w, loc, region->to) : region->to;
 	for (;;) {
-		uint32_t at = code_next(c, c->rec_bits, loc, region->to);
-		uint32_t start = code_next(c, c->starts, loc + 1, MIN(at + 1, region->to));
-		if (start <= at && start < region->to && start != c->fns.data[w->fn].loc) {
+		uint32_t at = code_next(c, c->rec_bits, loc, region_to);
+		uint32_t start = code_next(c, c->starts, loc + 1, MIN(at + 1, region_to));
+		if (start <= at && start < region_to && start != c->fns.data[w->fn].loc) {
 			end_piece(w, loc, start);
 			leave_to(w, code_fn_find(c, start));
 			return;
 		}
-		if (at >= region->to) {
-			end_piece(w, loc, region->to);
+		if (at >= region_to) {
+			end_piece(w, loc, MAX(loc, region_to));
 			fn_returns(c, w->fn);
 			return;
 		}
@@ -394,7 +413,7 @@ static void walk(struct flow *w, uint32_t loc, const struct code_region *region)
 			return;
 		case ARCH_FLOW_CJUMP:
 			follow_jump(w, r);
-			if (next < region->to && !code_has(c, c->starts, next))
+			if (next < region_to && !code_has(c, c->starts, next))
 				code_mark(c, c->leaders, next);
 			break;
 		case ARCH_FLOW_IJUMP:
@@ -416,7 +435,7 @@ static void walk(struct flow *w, uint32_t loc, const struct code_region *region)
 		case ARCH_FLOW_INVALID:
 			return;
 		}
-		if (next >= region->to)
+		if (next >= region_to)
 			return;
 		if (code_has(c, c->starts, next)) {
 			leave_to(w, code_fn_find(c, next));

@@ -233,7 +233,7 @@ static bool pointer_is_start(const struct code *c, uint32_t loc, bool is_weak, s
 	    code_has(c, c->pads, loc) || code_in_plt(c, loc) || code_has(c, c->starts, loc))
 		return false;
 	const struct code_ext *e = code_ext_of(c, loc);
-	if (e && loc != e->from)
+	if (e && (loc != e->from || code_is_stated_inside(c, loc)))
 		return false;
 	if (!e && is_pointed_data(c, loc, p))
 		return false;
@@ -448,7 +448,7 @@ struct err *code_gaps(struct code *c)
 	struct probe p = {.steps_left = PROBE_STEPS + (uint64_t)PROBE_SHARE * c->rec_cnt};
 	code_mark_touched(c);
 	for (size_t i = 0; i < c->regions.cnt; i++) {
-		struct err *e = region_gaps(c, &c->regions.data[i], &p);
+		struct err *e = c->regions.data[i].is_stated ? NULL : region_gaps(c, &c->regions.data[i], &p);
 		if (e)
 			return e;
 	}

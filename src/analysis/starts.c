@@ -21,6 +21,25 @@ const struct code_ext *code_ext_of(const struct code *c, uint32_t loc)
 	return lo < c->exts.cnt && c->exts.data[lo].from <= loc ? &c->exts.data[lo] : NULL;
 }
 
+const struct code_ext *code_ext_after(const struct code *c, uint32_t loc)
+{
+	size_t lo = 0, hi = c->exts.cnt;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->exts.data[mid].from <= loc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return c->exts.data + lo;
+}
+
+bool code_is_stated_inside(const struct code *c, uint32_t loc)
+{
+	const struct code_ext *e = c->has_bounds ? code_ext_of(c, loc) : NULL;
+	return e && e->is_stated && e->start != loc;
+}
+
 bool code_in_plt(const struct code *c, uint32_t loc)
 {
 	for (size_t i = 0; i < c->plts.cnt; i++)
@@ -404,7 +423,7 @@ static void mark_relocs(struct code *c)
 
 static void add_start(struct code *c, uint32_t loc, enum image_source source)
 {
-	if (loc != LOC_NONE && code_has(c, c->items, loc) &&
+	if (loc != LOC_NONE && code_has(c, c->items, loc) && !code_is_stated_inside(c, loc) &&
 	    code_fn_add(c, loc, source) == CODE_NONE)
 		c->has_failed = true;
 }
@@ -508,12 +527,13 @@ struct err *code_starts(struct code *c)
 {
 	mark_relocs(c);
 	for (size_t i = 0; i < c->exts.cnt; i++) {
-		c->exts.data[i].is_loose =
-			c->exts.data[i].start == CODE_NONE || !c->exts.data[i].is_fragment;
+		c->exts.data[i].is_loose = !c->exts.data[i].is_stated &&
+			(c->exts.data[i].start == CODE_NONE || !c->exts.data[i].is_fragment);
 		c->exts.data[i].was_fragment = c->exts.data[i].is_fragment;
 	}
 	own_fragments(c);
 	find_plain_fragments(c);
+	code_stated_starts(c);
 	add_symbol_starts(c);
 	for (size_t i = 0; i < c->exts.cnt; i++)
 		if (!c->exts.data[i].is_fragment)

@@ -94,7 +94,7 @@ static bool add_region(struct code *c, const struct space_seg *seg, uint64_t fro
 		return true;
 	len = MIN(len, seg->file_len - off);
 	uint32_t from = seg->loc + (uint32_t)off;
-	return VEC_PUSH(&c->regions, (struct code_region){from, from + (uint32_t)len, is_section});
+	return VEC_PUSH(&c->regions, (struct code_region){from, from + (uint32_t)len, is_section, false});
 }
 
 /* The executable sections of a segment when they look like they cover its code, else all its file
@@ -141,6 +141,9 @@ static void merge_regions(struct code *c)
 		    space_seg_of_loc(&c->d->space, r->from) ==
 			    space_seg_of_loc(&c->d->space, last->from)) {
 			last->to = MAX(last->to, r->to);
+			if (last->is_stated)
+				last->is_section = r->is_section;
+			last->is_stated = last->is_stated && r->is_stated;
 			continue;
 		}
 		c->regions.data[++n] = *r;
@@ -179,6 +182,9 @@ struct err *code_regions(struct code *c)
 		if ((seg->perm & 1) && !seg->is_extern && seg->file_len && !seg_regions(c, seg))
 			return &err_nomem;
 	}
+	struct err *e = code_stated_regions(c);
+	if (e)
+		return e;
 	merge_regions(c);
 	if (!c->regions.cnt)
 		return NULL;
@@ -335,9 +341,12 @@ static uint32_t zeros_at(const uint8_t *p, uint32_t len)
 	return n > STEP ? n - STEP : 0;
 }
 
-/* Where the data that the ABI's mapping symbols declare begins or ends at or after `loc`. */
+/* Where the data ends that people stated, or the ABI's mapping symbols declare, at `loc`; `loc` when there is none. */
 static uint32_t skip_data(const struct code *c, uint32_t loc, uint32_t to)
 {
+	uint32_t stated = code_stated_data_end(c, loc);
+	if (stated > loc)
+		return MIN(stated, to);
 	size_t lo = 0, hi = c->d->mappings.cnt;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -369,7 +378,7 @@ static uint32_t sweep_run(struct sweep *w, struct code_chunk *k, uint32_t pos, u
 	uint64_t va = space_va(&c->d->space, pos);
 	uint32_t end = (uint32_t)MIN((uint64_t)k->region_to, (uint64_t)pos + avail);
 	uint32_t next_sync = pos;
-	bool has_data = c->d->mappings.cnt != 0;
+	bool has_data = c->d->mappings.cnt || c->zones.cnt;
 	while (pos < to && pos < end) {
 		if (is_stitch && code_has(c, c->items, pos))
 			break;
@@ -377,8 +386,9 @@ static uint32_t sweep_run(struct sweep *w, struct code_chunk *k, uint32_t pos, u
 			next_sync = code_next(c, c->sync, pos + 1, (uint32_t)MIN(end, (uint64_t)to + SYNC_LOOK));
 		uint32_t stop = has_data ? skip_data(c, pos, next_sync) : pos;
 		if (stop > pos) {
-			for (; pos < stop; pos += MIN(stop - pos, 255u))
-				add_invalid(c, k, pos, MIN(stop - pos, 255u));
+			uint32_t len = MIN(stop - pos, 255u); /* one record: a stitch clears what it replaces after each */
+			add_invalid(c, k, pos, len);
+			pos += len;
 			continue;
 		}
 		struct arch_insn in;

@@ -106,7 +106,7 @@ static bool func_elem(const struct check *c, const void *elem, uint64_t i)
 		len += r[k].len;
 	}
 	return cnt && r[0].loc == f->loc && len == f->size_len && loc_is_good(c, f->thunk_to) &&
-	       f->source < IMAGE_SRC_COUNT && f->why_noreturn <= IMAGE_NORETURN_STOP && (!i || f[-1].loc < f->loc);
+	       f->source < IMAGE_SRC_COUNT && f->why_noreturn <= IMAGE_NORETURN_STATED && (!i || f[-1].loc < f->loc);
 }
 
 static bool range_elem(const struct check *c, const void *elem, uint64_t i)

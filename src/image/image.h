@@ -60,7 +60,7 @@ struct image_func {
 };
 
 enum image_noreturn_why { IMAGE_RETURNS, IMAGE_NORETURN_NAME, IMAGE_NORETURN_DWARF, IMAGE_NORETURN_CALLEE,
-			  IMAGE_NORETURN_LOOP, IMAGE_NORETURN_STOP };
+			  IMAGE_NORETURN_LOOP, IMAGE_NORETURN_STOP, IMAGE_NORETURN_STATED };
 
 struct image_range { uint32_t loc, len, func; };
 

@@ -21,6 +21,41 @@ static void must_be_null(struct err *e, const char *what)
 	abort();
 }
 
+#define STATED_MAX 24
+
+/* What a journal might hold about the file: made of the file's own last bytes, so that the fuzzer can change it. */
+struct stated {
+	struct analysis_item items[STATED_MAX];
+	struct analysis_piece pieces[STATED_MAX];
+	struct analysis_func_flags flags[STATED_MAX];
+	struct analysis_switch switches[STATED_MAX];
+	struct analysis_stated all;
+};
+
+static uint64_t near_va(const struct fmt_bin *b, uint64_t n)
+{
+	const struct fmt_segment *s = &b->segments.data[n % b->segments.cnt];
+	return n >> 60 ? s->va + (n >> 8 & 0xffff) % s->mem_len : n;
+}
+
+static void read_stated(const struct fmt_bin *b, const uint8_t *bytes, size_t len, struct stated *ret)
+{
+	enum { STEP = 24 };
+	*ret = (struct stated){0};
+	for (size_t i = 0; i < STATED_MAX && b->segments.cnt && len >= (i + 1) * STEP; i++) {
+		uint64_t n[3];
+		memcpy(n, bytes + len - (i + 1) * STEP, STEP);
+		uint64_t va = near_va(b, n[0]), to = near_va(b, n[1]);
+		ret->items[i] = (struct analysis_item){va, n[2] >> 63 ? n[2] : n[2] & 0xff, (uint32_t)(n[2] >> 8 & 0x1f), (uint8_t)(n[0] & 7),
+						       (uint8_t)(n[1] & 15), (uint8_t)(n[1] >> 4 & 7), n[1] >> 8 & 1};
+		ret->pieces[i] = (struct analysis_piece){va, i % 2 ? va : to, n[2] & 0x3ff};
+		ret->flags[i] = (struct analysis_func_flags){to, va, (uint32_t)(n[2] & 15)};
+		ret->switches[i] = (struct analysis_switch){va, to, n[2] >> 40 & 1 ? va : 0, (uint32_t)(n[2] >> 16 & 0xfff),
+							    (uint8_t)(1u << (n[2] >> 30 & 3)), (uint8_t)(n[2] >> 33 & 3), n[2] >> 36 & 1, 0};
+		ret->all = (struct analysis_stated){ret->items, i + 1, ret->pieces, i + 1, ret->flags, i + 1, ret->switches, i + 1};
+	}
+}
+
 struct facts {
 	struct dbg_fdes fdes;
 	struct dbg_funcs go;
@@ -37,7 +72,7 @@ static void read_facts(struct fmt_bin *b, struct facts *ret)
 	err_free(e);
 }
 
-static void make_image(struct fmt_bin *b, const struct facts *facts, unsigned threads,
+static void make_image(struct fmt_bin *b, const struct facts *facts, const struct stated *stated, unsigned threads,
 		       struct buf *out)
 {
 	static const uint8_t no_hash[32];
@@ -45,7 +80,7 @@ static void make_image(struct fmt_bin *b, const struct facts *facts, unsigned th
 	must_be_null(image_data_from_fmt(b, no_hash, &d), "image data");
 	struct par *par = par_new(threads);
 	struct analysis_in in = {
-		.arch = facts->arch, .fdes = &facts->fdes, .go_funcs = &facts->go, .par = par};
+		.arch = facts->arch, .fdes = &facts->fdes, .go_funcs = &facts->go, .par = par, .stated = stated ? &stated->all : NULL};
 	must_be_null(analysis_run(&in, &d), "analysis");
 	must_be_null(image_serialize(&d, out), "writing");
 	if (facts->arch) {
@@ -89,10 +124,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	struct facts facts = {0};
 	read_facts(b, &facts);
 	struct buf one = {0}, three = {0};
-	make_image(b, &facts, 1, &one);
+	/* Half of the inputs have statements, whatever their end says. */
+	struct stated stated, *said = len % 2 ? &stated : NULL;
+	read_stated(b, bytes, len, &stated);
+	make_image(b, &facts, said, 1, &one);
 	check(&one, bytes, len);
-	if (len % 8 == 0) {
-		make_image(b, &facts, 3, &three);
+	if (len % 8 == 0 || len % 8 == 3) {
+		make_image(b, &facts, said, 3, &three);
 		if (one.len != three.len || memcmp(one.data, three.data, one.len))
 			abort();
 	}
