@@ -158,7 +158,7 @@ static void mark(struct data_stage *x, uint32_t loc, bool is_known, bool is_edge
 		return;
 	const struct space_seg *s = &x->d->segs.data[i];
 	if (loc - s->loc >= s->file_len) {
-		if (!stated_zone_at(x->zones.data, x->zones.cnt, loc) && !VEC_PUSH(&x->nobits, loc))
+		if (!analysis_zone_at(x->zones.data, x->zones.cnt, loc) && !VEC_PUSH(&x->nobits, loc))
 			x->no_memory = true;
 		return;
 	}
@@ -683,7 +683,7 @@ static void fill_nobits(struct data_stage *x, const struct space_seg *seg, size_
 		size_t marks = 0;
 		for (; *k < x->nobits.cnt && x->nobits.data[*k] <= loc; (*k)++)
 			marks++;
-		const struct stated_zone *z = stated_zone_at(x->zones.data, x->zones.cnt, loc);
+		const struct stated_zone *z = analysis_zone_at(x->zones.data, x->zones.cnt, loc);
 		bool is_data = z ? z->kind == ANALYSIS_DATA : is_marked && (!is_end || marks > 1);
 		if (!push_run(x, loc, is_data ? IMAGE_DATA : IMAGE_UNKNOWN) || !VEC_PUSH(&x->d->nobits_items, loc))
 			x->no_memory = true;
@@ -790,7 +790,7 @@ static int compare_strings(const void *a, const void *b)
 static struct err *run_stage(struct data_stage *x)
 {
 	struct image_data *d = x->d;
-	if (!stated_zones(x->in->stated, d, &x->zones.data, &x->zones.cnt))
+	if (!analysis_zones(x->in->stated, d, &x->zones.data, &x->zones.cnt))
 		return &err_nomem;
 	claim_stated(x);
 	claim_relocs(x);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/code.h"
+#include "analysis/stated.h"
 
+#include "analysis/code.h"
 #include "base/cleanup.h"
 
 /*
@@ -65,7 +66,7 @@ static bool push_zone(const struct image_data *d, const struct stated_zone *z, s
 	return true;
 }
 
-bool stated_zones(const struct analysis_stated *s, const struct image_data *d, struct stated_zone **ret, size_t *ret_cnt)
+bool analysis_zones(const struct analysis_stated *s, const struct image_data *d, struct stated_zone **ret, size_t *ret_cnt)
 {
 	size_t item_cnt = s ? MIN(s->item_cnt, ZONES_MAX) : 0, cnt = 0, n = 0;
 	*ret = NULL;
@@ -99,7 +100,7 @@ bool stated_zones(const struct analysis_stated *s, const struct image_data *d, s
 	return true;
 }
 
-const struct stated_zone *stated_zone_at(const struct stated_zone *zones, size_t cnt, uint32_t loc)
+const struct stated_zone *analysis_zone_at(const struct stated_zone *zones, size_t cnt, uint32_t loc)
 {
 	size_t lo = 0, hi = cnt;
 	while (lo < hi) {
@@ -116,7 +117,7 @@ uint32_t code_stated_data_end(const struct code *c, uint32_t loc)
 {
 	if (!c->zones.cnt)
 		return loc;
-	const struct stated_zone *z = stated_zone_at(c->zones.data, c->zones.cnt, loc);
+	const struct stated_zone *z = analysis_zone_at(c->zones.data, c->zones.cnt, loc);
 	return z && !stated_is_code(z) ? z->to : loc;
 }
 
@@ -149,7 +150,7 @@ struct err *code_stated_read(struct code *c)
 	const struct space *space = &c->d->space;
 	if (!s)
 		return NULL;
-	if (!stated_zones(s, c->d, &c->zones.data, &c->zones.cnt))
+	if (!analysis_zones(s, c->d, &c->zones.data, &c->zones.cnt))
 		return &err_nomem;
 	for (size_t i = 0; i < s->flag_cnt && i < ZONES_MAX; i++) {
 		const struct analysis_func_flags *f = &s->flags[i];

@@ -15,10 +15,10 @@ struct stated_zone {
 };
 
 /* The zones of what was stated, by loc, without overlaps. The array is the caller's to free. False: no memory. */
-bool stated_zones(const struct analysis_stated *s, const struct image_data *d, struct stated_zone **ret, size_t *ret_cnt);
+bool analysis_zones(const struct analysis_stated *s, const struct image_data *d, struct stated_zone **ret, size_t *ret_cnt);
 
 /* The zone that holds `loc`, or null; binary search. */
-const struct stated_zone *stated_zone_at(const struct stated_zone *zones, size_t cnt, uint32_t loc);
+const struct stated_zone *analysis_zone_at(const struct stated_zone *zones, size_t cnt, uint32_t loc);
 
 static inline bool stated_is_code(const struct stated_zone *z)
 {
