@@ -206,7 +206,7 @@ struct ir_origin {
  * Values have their locations' widths.
  */
 struct ir_intrin {
-	const char *mnemonic;                 /* static: "cpuid" */
+	const char *mnemonic;                 /* "cpuid"; static, or in the function's arena */
 	uint64_t va;
 	uint8_t bytes[IR_INTRIN_BYTES_MAX];   /* as they stand in the program */
 	uint8_t len;

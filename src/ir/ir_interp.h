@@ -88,7 +88,7 @@ void ir_interp(struct ir_run *r);
 
 /*
  * One pure operation by itself: what the constant folder and the tests use. `rec` gives op, kind, width and aux, `x` the width of
- * the first operand. False: it would trap. Only for operations without effects, and DIV and DIVW; not for GET, PHI and RES.
+ * the operands its signature calls x (any when there are none). Operands it does not have may be null. False: it would trap. Only for operations without effects, and DIV and DIVW; not for GET, PHI and RES.
  */
 bool ir_eval(const struct ir_rec *rec, enum ir_width x, const struct ir_val *a, const struct ir_val *b, const struct ir_val *c,
 	     struct ir_val *ret);
