@@ -3,6 +3,9 @@
 #define SESSION_HEADS_INT_H
 
 #include "session/ses_int.h"
+#include "types/types.h"
+
+#include "base/vec.h"
 
 /*
  * Walks the lines of the listing. One line at a time is made in the walk's own memory; nothing is allocated for a line
@@ -13,14 +16,35 @@ struct heads_item {
 	uint8_t kind;          /* enum image_item_kind */
 };
 
+struct ses_typed;
+
+/* A line of a member of typed data. Offsets and lengths in bytes from the start of the data. */
+struct heads_member {
+	uint64_t off;
+	uint32_t len;
+	uint32_t name_off, name_len; /* its path, in heads_plan.names */
+	uint32_t bit_off, bit_len;   /* bit_len 0: no bit-field */
+	struct types_ref type;
+	bool is_rest;                /* stands for all that got no line */
+};
+
+/* The lines of the members of one typed item. */
+struct heads_plan {
+	VEC(struct heads_member) members;
+	struct buf names;
+	uint32_t loc;
+	uint32_t pad;                /* names are filled up to this */
+	bool is_made;
+};
+
 #define HEADS_TEXT_MAX 1024
 #define HEADS_SPAN_MAX ARCH_SPAN_MAX
 
 struct heads_walk {
 	struct ses_snap *sn;
-	/* The item the walk stands on, and where among its lines: 1 .. pre_cnt before it, then 0. */
+	/* The item the walk stands on, and where among its lines: 1 .. pre_cnt before it, itself, and members up to line_cnt. */
 	struct heads_item item;
-	uint32_t pre_cnt, sub;
+	uint32_t pre_cnt, line_cnt, at;
 	struct image_items items;
 	uint32_t *starts;      /* preview: item starts decoded on the spot, malloc */
 	uint32_t start_cnt, start_pos;
@@ -40,6 +64,9 @@ struct heads_walk {
 	bool has_lines;        /* the image knows source lines */
 	uint32_t source_line;  /* shown last */
 	uint32_t source_file;
+	const struct ses_typed *typeds, *typed; /* all typed data; what the item is, or null */
+	uint32_t typed_cnt;
+	struct heads_plan *plan;  /* malloc, made on first use */
 	/* What is known of the item before its lines are made. */
 	const struct image_func *func;
 	const struct ses_mark *mark;
@@ -47,6 +74,7 @@ struct heads_walk {
 	uint32_t note_cnts[2];    /* their lines */
 	char label[512];
 	uint32_t label_len;
+	char member_label[512];
 	uint8_t patched[16];      /* the item's bytes with patches */
 	bool is_patched;
 	struct image_xref refs[8];
@@ -83,6 +111,21 @@ struct ses_text heads_note_line(const struct heads_walk *w, uint32_t n);
 void heads_add_comments(struct heads_walk *w);
 /* The item's first bytes as they are shown: w->line.bytes and w->is_patched. */
 void heads_patch_bytes(struct heads_walk *w);
+
+/* heads_format.c: the formats people chose for the operands of the instruction in w->line.text, whose bytes are given. */
+void heads_format_code(struct heads_walk *w, const uint8_t *bytes, size_t len);
+/* Why a format may not be stated, or null. */
+const char *heads_format_refuse(struct ses_snap *sn, const struct edits_change *c, struct arena *a);
+
+/* heads_typed.c: the line of an item that has a type (w->typed), how many lines of members follow, and those, from 0. */
+void heads_typed_item(struct heads_walk *w);
+uint32_t heads_typed_member_cnt(struct heads_walk *w);
+void heads_typed_member(struct heads_walk *w, uint32_t i);
+/* The line, from 1, of the first member that covers loc; 0: none. */
+uint32_t heads_typed_member_at(struct heads_walk *w, uint32_t loc);
+/* Whether a number of a typed datum is at loc, and its bytes. */
+bool heads_typed_number(struct ses_snap *sn, uint32_t loc, uint32_t *ret_len);
+void heads_plan_free(struct heads_plan *pl);
 
 /* Sections and segments by where they begin, made on first use. */
 _must_use_ struct err *ses_marks(struct ses_snap *sn, const struct ses_mark **ret, uint32_t *ret_cnt);

@@ -84,18 +84,20 @@ static void comment_patch(const struct heads_walk *w, char *out, uint32_t *len, 
 
 void heads_add_comments(struct heads_walk *w)
 {
-	uint64_t va = w->item.loc + w->va_delta;
+	uint64_t va = w->line.va;
+	bool is_item = w->line.kind != SES_HEAD_MEMBER;
 	struct ses_text made = w->line.comment;
 	char out[HEADS_TEXT_MAX];
 	uint32_t len = 0;
 	comment_put(out, &len, sizeof(out), ses_edit_comment(w->sn, va, "line"));
 	comment_put(out, &len, sizeof(out), ses_edit_comment(w->sn, va, "repeatable"));
-	for (uint32_t i = 0; i < w->ref_cnt; i++) {
+	for (uint32_t i = 0; is_item && i < w->ref_cnt; i++) {
 		bool is_again = i && w->refs[i].to == w->refs[i - 1].to;
 		if (!is_again)
 			comment_put(out, &len, sizeof(out), ses_edit_comment(w->sn, space_va(w->sn->space, w->refs[i].to), "repeatable"));
 	}
-	comment_patch(w, out, &len, sizeof(out));
+	if (is_item)
+		comment_patch(w, out, &len, sizeof(out));
 	if (!len)
 		return;
 	comment_put(out, &len, sizeof(out), made);

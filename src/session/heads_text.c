@@ -5,6 +5,8 @@
  * function behind a reference, the source line, why control does not come back.
  */
 #include "session/heads_int.h"
+#include "session/heads_format.h"
+#include "session/ses_types.h"
 
 #include "base/utf8.h"
 
@@ -15,63 +17,6 @@ _Static_assert((int)ARCH_TOK_MNEMONIC == (int)SES_SPAN_MNEMONIC && (int)ARCH_TOK
 
 #define TEXT_STRING_MAX 200
 #define COMMENT_STRING_MAX 80
-
-/* A bounded text being written; what does not fit is dropped whole. */
-struct put {
-	char *s;
-	uint32_t len, cap;
-};
-
-static void put_n(struct put *p, const char *s, size_t len)
-{
-	if (len <= p->cap - p->len) {
-		memcpy(p->s + p->len, s, len);
-		p->len += (uint32_t)len;
-	}
-}
-
-static void put_s(struct put *p, const char *s)
-{
-	put_n(p, s, strlen(s));
-}
-
-/* As much of it as there is room for, whole characters, and "..." where it was cut. */
-static void put_cut(struct put *p, struct ses_text t)
-{
-	uint32_t room = p->cap - p->len, len = t.len;
-	if (len > room) {
-		len = room > 3 ? room - 3 : 0;
-		while (len && ((uint8_t)t.s[len] & 0xc0) == 0x80)
-			len--;
-	}
-	put_n(p, t.s, len);
-	if (len < t.len)
-		put_s(p, "...");
-}
-
-static void put_hex(struct put *p, uint64_t v)
-{
-	char tmp[18];
-	unsigned n = 0;
-	do {
-		tmp[17 - n++] = "0123456789abcdef"[v & 15];
-		v >>= 4;
-	} while (v);
-	tmp[17 - n++] = 'x';
-	tmp[17 - n++] = '0';
-	put_n(p, tmp + 18 - n, n);
-}
-
-static void put_dec(struct put *p, uint64_t v)
-{
-	char tmp[20];
-	unsigned n = 0;
-	do {
-		tmp[19 - n++] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v);
-	put_n(p, tmp + 20 - n, n);
-}
 
 static void put_escaped_byte(struct put *p, uint8_t ch)
 {
@@ -149,21 +94,25 @@ static uint32_t string_step(struct put *p, const uint8_t *b, uint32_t len, uint3
 	return (uint32_t)n;
 }
 
-/* "text", and "..." after the quote when it is longer than `max` characters' room. */
-static void put_string(struct put *p, struct ses_snap *sn, const struct image_string *s, uint32_t max)
+void heads_put_literal(struct put *p, const uint8_t *b, uint32_t len, uint32_t encoding, uint32_t max)
 {
-	size_t left;
-	const uint8_t *b = space_bytes(sn->space, s->loc, &left);
-	uint32_t len = b ? (uint32_t)MIN(left, s->len) : 0, limit = MIN(p->cap - 8, p->len + max);
+	uint32_t limit = MIN(p->cap - MIN(p->cap, 8), p->len + max);
 	put_n(p, "\"", 1);
 	while (len && p->len < limit) {
-		uint32_t n = string_step(p, b, len, s->encoding);
+		uint32_t n = string_step(p, b, len, encoding);
 		b += n;
 		len -= n;
 	}
 	put_n(p, "\"", 1);
 	if (len)
 		put_s(p, "...");
+}
+
+static void put_string(struct put *p, struct ses_snap *sn, const struct image_string *s, uint32_t max)
+{
+	size_t left;
+	const uint8_t *b = space_bytes(sn->space, s->loc, &left);
+	heads_put_literal(p, b, b ? (uint32_t)MIN(left, s->len) : 0, s->encoding, max);
 }
 
 void ses_put_string(struct ses_snap *sn, const struct image_string *str, size_t max, struct buf *out)
@@ -267,12 +216,35 @@ static void data_bytes(struct heads_walk *w, const uint8_t *b, uint32_t len)
 	text_end(w, &p);
 }
 
+/* A number as somebody wants it. */
+static void data_number(struct heads_walk *w, uint64_t v, const struct heads_num_ask *ask)
+{
+	struct put p = text_begin(w, data_directive(ask->len));
+	put_s(&p, ask->num == NUM_OFFSET ? " offset " : " ");
+	uint32_t at = p.len;
+	uint8_t kind = heads_num_put(w->sn, &p, v, ask);
+	span_add(w, at, p.len - at, kind);
+	if (ask->num == NUM_OFFSET && ses_is_mapped(w->sn, v)) {
+		w->line.has_target = true;
+		w->line.target = v;
+	}
+	text_end(w, &p);
+}
+
 static void data_line(struct heads_walk *w)
 {
 	uint32_t len = w->item.len, loc = w->item.loc;
 	uint8_t head[16] = {0};
 	uint64_t v = 0;
 	bool is_word = (len == 1 || len == 2 || len == 4 || len == 8) && space_word(w->sn->space, loc, len, &v);
+	struct heads_num_ask ask = {.num = NUM_DEFAULT};
+	if (is_word && w->sn->edits)
+		heads_num_at(w->sn, w->line.va, 0, &ask);
+	if (ask.num != NUM_DEFAULT) {
+		ask.len = len;
+		data_number(w, v, &ask);
+		return;
+	}
 	uint32_t rel = space_reloc_at(w->sn->space, loc);
 	const struct space *s = w->sn->space;
 	bool is_reloc = rel < s->reloc_cnt && s->reloc_loc[rel] == loc && !(s->reloc_kind[rel] & SPACE_REL_CODE);
@@ -395,6 +367,8 @@ static void code_line(struct heads_walk *w)
 	for (uint32_t i = 0; i < t->span_cnt && i < HEADS_SPAN_MAX; i++)
 		w->spans[i] = (struct ses_span){t->spans[i].off, t->spans[i].len, t->spans[i].kind, t->spans[i].operand};
 	w->line.span_cnt = t->span_cnt;
+	if (w->sn->edits)
+		heads_format_code(w, p, left);
 }
 
 static void preview_target(struct heads_walk *w)
@@ -583,6 +557,8 @@ void heads_item_line(struct heads_walk *w)
 		heads_patch_bytes(w);
 	if (w->item.kind == IMAGE_CODE)
 		code_line(w);
+	else if (w->typed)
+		heads_typed_item(w);
 	else if (w->is_patched)
 		data_bytes(w, w->line.bytes, w->line.bytes_len);
 	else if (w->seg_is_extern)
@@ -596,7 +572,8 @@ void heads_item_line(struct heads_walk *w)
 	else
 		unknown_line(w);
 	item_target(w);
-	item_comment(w);
+	if (!w->typed)
+		item_comment(w);
 	if (w->sn->edits)
 		heads_add_comments(w);
 }
@@ -628,10 +605,7 @@ static void func_facts(struct heads_walk *w, struct put *p)
 
 static void func_banner(struct heads_walk *w, struct put *p)
 {
-	const struct image_proto *proto = image_proto_at(w->sn->im, w->item.loc);
-	if (w->sn->edits && ses_edit_has_name(w->sn, w->item.loc + w->va_delta))
-		proto = NULL; /* it has the old name in it */
-	struct ses_text t = proto ? ses_pool(w->sn, proto->text) : ses_text_of("", 0);
+	struct ses_text t = ses_prototype_at(w->sn, w->item.loc + w->va_delta, &w->scratch, NULL);
 	if (!t.len)
 		t = ses_demangle(&w->scratch, ses_text_of(w->label, w->label_len));
 	put_s(p, "; ");

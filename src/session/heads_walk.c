@@ -6,6 +6,7 @@
  * In a preview there are no items yet: they are decoded from the nearest function symbol before the address.
  */
 #include "session/heads_int.h"
+#include "session/ses_types.h"
 
 #include "analysis/analysis.h"
 
@@ -65,9 +66,47 @@ struct err *ses_marks(struct ses_snap *sn, const struct ses_mark **ret, uint32_t
 
 /* --- items --- */
 
-static void walk_take(struct heads_walk *w)
+/* Number of the first typed datum that ends behind loc. */
+static uint32_t typed_after(const struct heads_walk *w, uint32_t loc)
 {
+	uint32_t lo = 0;
+	for (uint32_t hi = w->typed_cnt; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (w->typeds[mid].loc + (w->typeds[mid].len - 1) < loc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Where typed data lies it is the item, and what the analysis found there is cut to what is left of it. `loc` lies in the
+ * image's item at hand. */
+static void walk_take_typed(struct heads_walk *w, uint32_t loc)
+{
+	uint32_t i = typed_after(w, loc), first = w->items.loc, end = w->items.loc + w->items.len;
+	const struct ses_typed *t = i < w->typed_cnt ? &w->typeds[i] : NULL;
+	if (t && t->loc <= loc) {
+		w->typed = t;
+		if (t->loc < first && !image_items_from(w->sn->im, t->loc, &w->items))
+			return;
+		w->item = (struct heads_item){t->loc, t->len, w->items.row, IMAGE_DATA};
+		return;
+	}
+	if (i && w->typeds[i - 1].loc + w->typeds[i - 1].len > first)
+		first = w->typeds[i - 1].loc + w->typeds[i - 1].len;
+	if (t && t->loc < end)
+		end = t->loc;
+	bool is_cut = first != w->items.loc || end - first != w->items.len;
+	w->item = (struct heads_item){first, end - first, w->items.row, (uint8_t)(is_cut ? IMAGE_UNKNOWN : w->items.kind)};
+}
+
+static void walk_take(struct heads_walk *w, uint32_t loc)
+{
+	w->typed = NULL;
 	w->item = (struct heads_item){w->items.loc, w->items.len, w->items.row, (uint8_t)w->items.kind};
+	if (w->typed_cnt)
+		walk_take_typed(w, loc);
 }
 
 static bool preview_take(struct heads_walk *w)
@@ -151,9 +190,15 @@ static bool walk_forward(struct heads_walk *w)
 		w->start_pos++;
 		return preview_take(w);
 	}
-	if (!image_items_next(&w->items))
-		return false;
-	walk_take(w);
+	uint32_t end = w->item.loc + w->item.len;
+	/* Without typed data the item is the image's, and this is one step. */
+	do {
+		if (w->items.loc + w->items.len > end)
+			break;
+		if (!image_items_next(&w->items))
+			return false;
+	} while (w->typed_cnt);
+	walk_take(w, MAX(end, w->items.loc));
 	return true;
 }
 
@@ -165,9 +210,9 @@ static bool walk_backward(struct heads_walk *w)
 		w->start_pos--;
 		return preview_take(w);
 	}
-	if (!image_items_prev(&w->items))
+	if (w->item.loc <= w->items.loc && !image_items_prev(&w->items))
 		return false;
-	walk_take(w);
+	walk_take(w, MIN(w->item.loc, w->items.loc + w->items.len) - 1);
 	return true;
 }
 
@@ -265,6 +310,7 @@ static void walk_look(struct heads_walk *w)
 	if (w->sn->edits)
 		heads_look_notes(w);
 	w->pre_cnt = (w->mark != NULL) + (w->func != NULL) + w->note_cnts[0] + w->note_cnts[1] + (w->label_len != 0);
+	w->line_cnt = w->pre_cnt + 1 + (w->typed ? heads_typed_member_cnt(w) : 0);
 }
 
 /* --- interface --- */
@@ -288,9 +334,10 @@ static bool walk_begin(struct heads_walk *w, struct ses_snap *sn, uint64_t va)
 		return false;
 	if (sn->is_preview)
 		return preview_make(w, loc);
+	w->typeds = ses_typed(sn, &w->typed_cnt);
 	if (!image_items_from(sn->im, loc, &w->items))
 		return false;
-	walk_take(w);
+	walk_take(w, loc);
 	return true;
 }
 
@@ -300,32 +347,44 @@ static void walk_rewind_tables(struct heads_walk *w)
 	w->has_refs = false;
 }
 
+/* The line that `sub` of struct ses_at means: 1 .. line_cnt. */
+static uint32_t line_of_sub(struct heads_walk *w, uint64_t va, uint32_t sub)
+{
+	uint32_t loc = space_loc(w->sn->space, va), member;
+	if (sub && sub <= w->line_cnt)
+		return sub;
+	if (!sub)
+		return 1;
+	member = loc != w->item.loc && w->typed ? heads_typed_member_at(w, loc) : 0;
+	return w->pre_cnt + 1 + member;
+}
+
 bool heads_start(struct heads_walk *w, struct ses_snap *sn, uint64_t va, uint32_t sub)
 {
 	if (!walk_begin(w, sn, va))
 		return false;
 	walk_look(w);
-	w->sub = sub && sub <= w->pre_cnt ? sub : !sub && w->pre_cnt ? 1 : 0;
+	w->at = line_of_sub(w, va, sub);
 	return true;
 }
 
 bool heads_start_back(struct heads_walk *w, struct ses_snap *sn, const struct ses_at *at, uint32_t *ret_cnt)
 {
-	uint32_t sub = at->sub, count = at->count;
-	if (!heads_start(w, sn, at->va, sub))
+	uint32_t count = at->count;
+	if (!heads_start(w, sn, at->va, at->sub))
 		return false;
 	/* Lines of this item before the anchor. */
-	uint32_t have = !sub ? 0 : sub <= w->pre_cnt ? sub - 1 : w->pre_cnt;
+	uint32_t have = at->sub ? w->at - 1 : 0;
 	while (have < count && walk_backward(w)) {
 		walk_rewind_tables(w);
 		walk_look(w);
-		have += w->pre_cnt + 1;
+		have += w->line_cnt;
 	}
 	uint32_t skip = have > count ? have - count : 0;
 	*ret_cnt = have - skip;
 	walk_rewind_tables(w);
 	walk_look(w);
-	w->sub = skip < w->pre_cnt ? skip + 1 : 0;
+	w->at = skip + 1;
 	return true;
 }
 
@@ -334,7 +393,7 @@ bool heads_peek(const struct heads_walk *w, uint64_t *ret_va, uint32_t *ret_sub)
 	if (!w->item.len)
 		return false;
 	*ret_va = w->item.loc + w->va_delta;
-	*ret_sub = w->sub || !w->pre_cnt ? w->sub : w->pre_cnt + 1;
+	*ret_sub = w->line_cnt == 1 ? 0 : w->at;
 	return true;
 }
 
@@ -342,16 +401,19 @@ bool heads_next(struct heads_walk *w)
 {
 	if (!w->item.len)
 		return false;
-	if (w->sub) {
-		heads_pre_line(w, w->sub);
-		w->sub = w->sub < w->pre_cnt ? w->sub + 1 : 0;
-		return true;
+	if (w->at <= w->pre_cnt) {
+		heads_pre_line(w, w->at);
+	} else if (w->at == w->pre_cnt + 1) {
+		walk_refs(w);
+		heads_item_line(w);
+	} else {
+		heads_typed_member(w, w->at - w->pre_cnt - 2);
 	}
-	walk_refs(w);
-	heads_item_line(w);
-	if (walk_forward(w)) {
+	if (w->at < w->line_cnt) {
+		w->at++;
+	} else if (walk_forward(w)) {
 		walk_look(w);
-		w->sub = w->pre_cnt ? 1 : 0;
+		w->at = 1;
 	} else {
 		w->item.len = 0;
 	}
@@ -361,5 +423,6 @@ bool heads_next(struct heads_walk *w)
 void heads_fini(struct heads_walk *w)
 {
 	free(w->starts);
+	heads_plan_free(w->plan);
 	arena_fini(&w->scratch);
 }

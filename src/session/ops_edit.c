@@ -218,6 +218,28 @@ struct err *ops_bookmark(struct ops_req *rq)
 	return run_one(rq, "bookmark", "", ops_arg_str(rq->args, "text"));
 }
 
+struct err *ops_retype(struct ops_req *rq)
+{
+	return run_one(rq, "retype", "", ops_arg_str(rq->args, "type"));
+}
+
+struct err *ops_set_prototype(struct ops_req *rq)
+{
+	return run_one(rq, "set_prototype", "", ops_arg_str(rq->args, "prototype"));
+}
+
+/* "default" is no format but the absence of one. */
+static const char *format_value(const char *s)
+{
+	return s && strcmp(s, "default") ? s : NULL;
+}
+
+struct err *ops_format(struct ops_req *rq)
+{
+	const char *operand = arena_printf(rq->arena, "%llu", (unsigned long long)ops_arg_u64(rq->args, "operand", 0));
+	return operand ? run_one(rq, "format", operand, format_value(ops_arg_str(rq->args, "format"))) : &err_nomem;
+}
+
 /* The digits without what stands between them. */
 static char *plain_hex(struct arena *a, const char *s)
 {
@@ -293,6 +315,8 @@ static struct err *read_wish(struct ops_req *rq, const struct ops_doc *o, struct
 	static const struct { const char *op, *edit, *field; bool takes_away; } ops[] = {
 		{"rename", "rename", "name", false},	 {"comment", "comment", "text", false}, {"bookmark", "bookmark", "text", false},
 		{"patch", "patch", "bytes", false},	 {"unpatch", "patch", "bytes", true},
+		{"retype", "retype", "type", false},	 {"set_prototype", "set_prototype", "prototype", false},
+		{"format", "format", "format", false},
 	};
 	const char *op = ops_doc_str(o, "op"), *addr = ops_doc_str(o, "addr"), *kind = ops_doc_str(o, "kind");
 	*x = (struct wish){.what = addr ? addr : "?", .edit = {.sub = ""}};
@@ -317,7 +341,11 @@ static struct err *read_wish(struct ops_req *rq, const struct ops_doc *o, struct
 		return NULL;
 	if (!strcmp(x->edit.op, "comment"))
 		x->edit.sub = kind ? kind : "line";
-	if (!ops[i].takes_away)
+	if (!strcmp(x->edit.op, "format")) {
+		const struct ops_doc *n = ops_doc_find(o, "operand");
+		x->edit.sub = arena_printf(rq->arena, "%lld", n && n->kind == OPS_DOC_INT ? (long long)n->num : n ? -1LL : 0LL);
+		wish_value(x, format_value(value->s), value->s && format_value(value->s) ? value->len : 0);
+	} else if (!ops[i].takes_away)
 		wish_value(x, value->s, value->len);
 	if (!strcmp(op, "patch") && x->edit.value) {
 		x->edit.value = plain_hex(rq->arena, x->edit.value);

@@ -11,7 +11,7 @@
 static const char *const head_kinds[] = {
 	[SES_HEAD_CODE] = "code", [SES_HEAD_DATA] = "data", [SES_HEAD_STRING] = "string", [SES_HEAD_ALIGN] = "align",
 	[SES_HEAD_UNKNOWN] = "unknown", [SES_HEAD_FUNC] = "func", [SES_HEAD_LABEL] = "label", [SES_HEAD_SEGMENT] = "segment",
-	[SES_HEAD_COMMENT] = "comment",
+	[SES_HEAD_COMMENT] = "comment", [SES_HEAD_MEMBER] = "member",
 };
 
 /* --- JSON --- */

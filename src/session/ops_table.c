@@ -91,6 +91,19 @@ static const struct ops_param p_unpatch[] = {P_ADDR(true, "where the patch begin
 static const struct ops_param p_declare[] = {
 	P_VALUE("text", true, "'struct s {...};'", "C declarations, as many as you like"), P_EDIT};
 static const struct ops_param p_undeclare[] = {P_VALUE("name", true, "NAME", "a type, tag or function that was declared"), P_EDIT};
+static const struct ops_param p_retype[] = {
+	P_ADDR(true, "the data"), P_VALUE("type", true, "TYPE", "its C type, as in 'struct pair [4]'; '' takes it away"), P_EDIT};
+static const struct ops_param p_set_prototype[] = {
+	P_ADDR(true, "the function or import"), P_VALUE("prototype", true, "'int f(char *, ...)'", "its C prototype; '' takes it away"), P_EDIT};
+static const struct ops_param p_format[] = {
+	P_ADDR(true, "the instruction or datum"),
+	{.name = "operand", .type = OPS_INT, .is_positional = true, .is_required = true, .value = "N",
+	 .help = "which operand, from 0; 0 for data"},
+	P_VALUE("format", true, "FORMAT", "hex, dec, oct, bin, char, offset, stack, enum:NAME or default"), P_EDIT};
+static const struct ops_param p_type[] = {
+	{.name = "name", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "NAME", .help = "a typedef, a tag or a function"},
+	P_COMMON};
+static const struct ops_param p_type_at[] = {P_ADDR(true, "data or a function"), P_COMMON};
 static const struct ops_param p_edit[] = {
 	{.name = "ops", .type = OPS_STRING, .is_required = true, .value = "FILE", .help = "a JSON document with the edits; - is stdin"},
 	P_FLAG("atomic", "one refusal refuses all"), P_EDIT};
@@ -136,8 +149,10 @@ static const struct ops_column c_blocks[] = {{"id", "BLOCK", 'r'}, {"addr", "ADD
 static const struct ops_column c_calls[] = {{"caller", "CALLER", 'r'}, {"caller_name", "", 'l'}, {"callee", "CALLEE", 'r'},
 					    {"callee_name", "", 'l'}, {"count", "CALLS", 'r'}, {NULL, NULL, 0}};
 static const struct ops_column c_check[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {NULL, NULL, 0}};
-static const struct ops_column c_types[] = {{"name", "NAME", 'l'}, {"size", "SIZE", 'r'}, {"kind", "KIND", 'l'}, {"text", "TEXT", 'l'},
-					    {NULL, NULL, 0}};
+static const struct ops_column c_types[] = {{"name", "NAME", 'l'}, {"size", "SIZE", 'r'}, {"kind", "KIND", 'l'},
+					    {"source", "SOURCE", 'l'}, {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_type_at[] = {{"addr", "addr", 'l'}, {"name", "name", 'l'}, {"type", "type", 'l'}, {"size", "size", 'l'},
+					      {"member", "member", 'l'}, {"prototype", "prototype", 'l'}, {"source", "source", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_journal[] = {
 	{"rev", "REV", 'r'}, {"time", "TIME", 'l'}, {"author", "AUTHOR", 'l'}, {"step", "STEP", 'l'}, {"op", "OP", 'l'}, {"addr", "ADDR", 'r'},
 	{"sub", "", 'l'}, {"undone_by", "UNDONE BY", 'r'}, {"before", "BEFORE", 'l'}, {"after", "AFTER", 'l'}, {NULL, NULL, 0}};
@@ -189,11 +204,21 @@ static const struct ops_op ops_all[] = {
 	     "nothing. Declaring again what says the same is no error; to change a type, undeclare it first."),
 	EDIT("undeclare", p_undeclare, ops_undeclare, "take a declaration away", "Refused while others need it."),
 	READ("types", OPS_LIST, p_segments, c_types, ops_types, "the C types that were declared"),
+	{.name = "type", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_type, .run = ops_type,
+	 .help = "one type: size, members and where they stand, as C"},
+	READ("type_at", OPS_OBJECT, p_type_at, c_type_at, ops_type_at, "the type of data, or the prototype of a function"),
+	EDIT("retype", p_retype, ops_retype, "give data a C type", "A struct shows its members in the listing. The type covers the bytes it is long: "
+	     "they must not hold code or reach into other typed data."),
+	EDIT("set_prototype", p_set_prototype, ops_set_prototype, "give a function a C prototype", NULL),
+	EDIT("format", p_format, ops_format, "choose how a number is written",
+	     "Refused when the operand has no number, for offset when that is no address of the program, for stack when it is no distance from "
+	     "a stack or frame pointer, for an enum when no constant has the value."),
 	EDIT("edit", p_edit, ops_edit, "many edits as one transaction",
 	     "The document: {\"ops\":[{\"op\":\"rename\",\"addr\":\"0x401136\",\"name\":\"parse\"}, {\"op\":\"comment\",\"addr\":\"main\","
 	     "\"kind\":\"line\",\"text\":\"...\"}, {\"op\":\"bookmark\",\"addr\":A,\"text\":T}, {\"op\":\"patch\",\"addr\":A,\"bytes\":B}, "
-	     "{\"op\":\"unpatch\",\"addr\":A}], \"atomic\":true, \"dry_run\":false, \"if_rev\":R, \"note\":S}. An empty or null value takes the "
-	     "thing away. Each is answered applied, unchanged, or refused with the reason."),
+	     "{\"op\":\"unpatch\",\"addr\":A}, {\"op\":\"retype\",\"addr\":A,\"type\":T}, {\"op\":\"set_prototype\",\"addr\":A,\"prototype\":P}, "
+	     "{\"op\":\"format\",\"addr\":A,\"operand\":1,\"format\":\"dec\"}], \"atomic\":true, \"dry_run\":false, \"if_rev\":R, "
+	     "\"note\":S}. An empty or null value takes the thing away. Each is answered applied, unchanged, or refused with the reason."),
 	EDIT("undo", p_undo, ops_undo, "take back the newest edits",
 	     "Each edit is taken back as a revision of its own, so nothing is erased. One that somebody changed since is refused."),
 	EDIT("redo", p_undo, ops_redo, "make again what undo took back", "Until the next edit."),

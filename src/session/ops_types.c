@@ -4,64 +4,17 @@
  * "open"); a set of types is made from the facts of a snapshot when somebody asks.
  */
 #include "session/ops_int.h"
-#include "session/ses_int.h"
-#include "types/types.h"
+#include "session/ses_types.h"
 
 #include "base/glob.h"
 
 #include <string.h>
 
-static void free_typesp(struct types **t)
+static void put_setp(struct ses_typeset **ts)
 {
-	types_free(*t);
+	ses_typeset_put(*ts);
 }
-#define _cleanup_types_ _cleanup_(free_typesp)
-
-static struct err *types_abi_for(const struct ses_snap *sn, enum types_abi *ret)
-{
-	switch (sn->arch ? sn->arch->id : ARCH_ID_NONE) {
-	case ARCH_ID_X86_64:
-		*ret = TYPES_X86_64;
-		return NULL;
-	case ARCH_ID_I386:
-		*ret = TYPES_I386;
-		return NULL;
-	case ARCH_ID_A64:
-		*ret = TYPES_A64;
-		return NULL;
-	default:
-		return err_new(ERR_UNSUPPORTED, "types: the C types of this processor are not known");
-	}
-}
-
-/* All declarations of the snapshot but that of the name `without` (null: none); `*ret_lost`: how many could not be read. */
-static struct err *load_types(struct ops_req *rq, const char *without, struct types **ret, size_t *ret_lost)
-{
-	enum types_abi abi = TYPES_X86_64;
-	struct err *e = types_abi_for(rq->sn, &abi);
-	if (e)
-		return e;
-	size_t cnt, n = 0;
-	const struct edits_fact *facts = edits_range(rq->sn->edits, EDITS_DECL, 0, UINT64_MAX, &cnt);
-	struct types_text *list = ARENA_ARRAY(rq->arena, struct types_text, cnt + 1);
-	struct err **why = ARENA_ARRAY(rq->arena, struct err *, cnt + 1);
-	_cleanup_types_ struct types *t = types_new(abi);
-	if (!list || !why || !t)
-		return &err_nomem;
-	for (size_t i = 0; i < cnt; i++) {
-		if (!without || strcmp(without, facts[i].sub))
-			list[n++] = (struct types_text){facts[i].value, facts[i].value_len};
-	}
-	e = types_parse_unordered(t, list, n, why);
-	*ret_lost = 0;
-	for (size_t i = 0; !e && i < n; i++) {
-		*ret_lost += why[i] != NULL;
-		err_free(why[i]);
-	}
-	if (!e)
-		*ret = take_ptr(t);
-	return e;
-}
+#define _cleanup_set_ _cleanup_(put_setp)
 
 static const char *decl_kind(const struct types *t, const struct types_decl *d)
 {
@@ -84,23 +37,24 @@ static const char *decl_key(struct ops_req *rq, const struct types *t, const str
 struct err *ops_declare(struct ops_req *rq)
 {
 	const char *text = ops_arg_str(rq->args, "text");
-	_cleanup_types_ struct types *t = NULL;
-	size_t lost, cnt = 0;
-	struct err *e = load_types(rq, NULL, &t, &lost);
+	_cleanup_set_ struct ses_typeset *ts = NULL;
+	size_t cnt = 0;
+	struct err *e = ses_types_new(rq->sn, NULL, &ts);
 	if (e)
 		return e;
-	struct types_mark mark = types_mark(t);
-	e = types_parse(t, text, strlen(text), NULL);
+	ses_types_know(ts, text, strlen(text));
+	struct types_mark mark = types_mark(ts->t);
+	e = types_parse(ts->t, text, strlen(text), NULL);
 	if (e)
 		return err_prefix(e, "declare");
-	struct ses_edit *edits = ARENA_ARRAY(rq->arena, struct ses_edit, types_decl_cnt(t));
-	for (uint32_t i = 0; edits && (i = types_next_changed(t, &mark, i)) != 0;) {
-		const struct types_decl *d = types_decl_get(t, i);
+	struct ses_edit *edits = ARENA_ARRAY(rq->arena, struct ses_edit, types_decl_cnt(ts->t));
+	for (uint32_t i = 0; edits && (i = types_next_changed(ts->t, &mark, i)) != 0;) {
+		const struct types_decl *d = types_decl_get(ts->t, i);
 		_cleanup_buf_ struct buf b = {0};
-		types_print_decl(t, i, &b);
+		types_print_decl(ts->t, i, &b);
 		size_t len = b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len;
 		const char *value = b.failed ? NULL : arena_strndup(rq->arena, b.data, len);
-		const char *key = decl_key(rq, t, d);
+		const char *key = decl_key(rq, ts->t, d);
 		if (!value || !key)
 			return &err_nomem;
 		edits[cnt++] = (struct ses_edit){.op = "declare", .sub = key, .value = value, .value_len = len};
@@ -120,25 +74,55 @@ static const char *find_key(struct ops_req *rq, const char *name)
 	return NULL;
 }
 
+/* Statements about addresses that the set cannot read. */
+static size_t unreadable(struct ses_snap *sn, struct ses_typeset *ts)
+{
+	static const enum edits_kind kinds[] = {EDITS_TYPE, EDITS_PROTOTYPE};
+	size_t n = 0;
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+		size_t cnt;
+		const struct edits_fact *f = edits_range(sn->edits, kinds[k], 0, UINT64_MAX, &cnt);
+		for (size_t i = 0; i < cnt; i++) {
+			struct types_ref r;
+			uint64_t len;
+			uint32_t align;
+			struct err *e = ses_types_parse(ts, f[i].value, f[i].value_len, &r);
+			n += e || (kinds[k] == EDITS_TYPE && !types_layout(ts->t, r, &len, &align));
+			err_free(e);
+		}
+	}
+	return n;
+}
+
 struct err *ops_undeclare(struct ops_req *rq)
 {
 	const char *name = ops_arg_str(rq->args, "name");
 	const char *key = find_key(rq, name);
 	if (!key)
 		return err_new(ERR_NOT_FOUND, "undeclare: nothing is declared as '%s'", name);
-	_cleanup_types_ struct types *with = NULL;
-	_cleanup_types_ struct types *without = NULL;
-	size_t lost_with, lost_without;
-	struct err *e = load_types(rq, NULL, &with, &lost_with);
+	_cleanup_set_ struct ses_typeset *with = NULL;
+	_cleanup_set_ struct ses_typeset *without = NULL;
+	struct err *e = ses_types_new(rq->sn, NULL, &with);
 	if (!e)
-		e = load_types(rq, key, &without, &lost_without);
+		e = ses_types_new(rq->sn, key, &without);
 	if (e)
 		return e;
-	if (lost_without > lost_with)
-		return err_fix(err_new(ERR_DENIED, "undeclare: %zu other declarations need '%s'", lost_without - lost_with, key),
+	if (without->lost_cnt > with->lost_cnt)
+		return err_fix(err_new(ERR_DENIED, "undeclare: %zu other declarations need '%s'", without->lost_cnt - with->lost_cnt, key),
 			       "take those away first");
+	size_t lost = unreadable(rq->sn, without), had = unreadable(rq->sn, with);
+	if (lost > had)
+		return err_fix(err_new(ERR_DENIED, "undeclare: %zu typed data or prototypes need '%s'", lost - had, key), "retype those first");
 	struct ses_edit edit = {.op = "declare", .sub = key};
 	return ops_run_edits(rq, &edit, 1);
+}
+
+/* Where a declaration comes from. */
+static const char *decl_source(struct ses_snap *sn, const struct types_decl *d, const char *key)
+{
+	if (!d->is_builtin && edits_find(sn->edits, EDITS_DECL, 0, key))
+		return "user";
+	return "builtin";
 }
 
 static void put_decl(struct ops_req *rq, const struct types *t, uint32_t idx, const char *key)
@@ -154,18 +138,18 @@ static void put_decl(struct ops_req *rq, const struct types *t, uint32_t idx, co
 	else
 		ops_out_null(o, "size");
 	ops_out_cstr(o, "kind", decl_kind(t, d));
+	ops_out_cstr(o, "source", decl_source(rq->sn, d, key));
 	types_print_decl(t, idx, &b);
 	ops_out_str(o, "text", b.data ? b.data : "", b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len);
 }
 
 struct err *ops_types(struct ops_req *rq)
 {
-	_cleanup_types_ struct types *t = NULL;
+	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
 	struct ses_page page;
-	size_t lost;
 	struct err *e = ops_page(rq, &page);
 	if (!e)
-		e = load_types(rq, NULL, &t, &lost);
+		e = ses_types_lock(rq->sn, &ts);
 	if (e)
 		return e;
 	uint32_t shown = 0;
@@ -173,9 +157,9 @@ struct err *ops_types(struct ops_req *rq)
 	bool is_full = false;
 	struct types_mark start = {0};
 	ops_out_list(rq->out, rq->sn);
-	for (uint32_t i = 0; (i = types_next_changed(t, &start, i)) != 0;) {
-		const struct types_decl *d = types_decl_get(t, i);
-		const char *key = d->is_builtin ? NULL : decl_key(rq, t, d);
+	for (uint32_t i = 0; (i = types_next_changed(ts->t, &start, i)) != 0;) {
+		const struct types_decl *d = types_decl_get(ts->t, i);
+		const char *key = d->is_builtin ? NULL : decl_key(rq, ts->t, d);
 		if (!key || (page.filter && *page.filter && !glob_match(page.filter, strlen(page.filter), key, strlen(key), true)))
 			continue;
 		if (total++ < page.offset || is_full || shown == page.limit)
@@ -183,10 +167,229 @@ struct err *ops_types(struct ops_req *rq)
 		is_full = !ops_out_item(rq->out);
 		if (is_full)
 			continue;
-		put_decl(rq, t, i, key);
+		put_decl(rq, ts->t, i, key);
 		ops_out_end_item(rq->out);
 		shown++;
 	}
 	ops_end_page(rq, &page, shown, total);
+	return NULL;
+}
+
+/* --- one type --- */
+
+/* The declaration of that name, its word before it or not; 0 when there is none. */
+static uint32_t find_decl(struct ses_typeset *ts, const char *name)
+{
+	static const char *const words[] = {"struct ", "union ", "enum "};
+	ses_types_know(ts, name, strlen(name));
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		size_t n = strlen(words[i]);
+		if (!strncmp(name, words[i], n))
+			return types_find(ts->t, name + n, strlen(name + n), true);
+	}
+	uint32_t idx = types_find(ts->t, name, strlen(name), false);
+	return idx ? idx : types_find(ts->t, name, strlen(name), true);
+}
+
+/* The struct, union or enum that a declaration is about; 0 when it is another type. */
+static struct types_ref inside_of(const struct types *t, const struct types_decl *d)
+{
+	struct types_ref r = types_real(t, d->type);
+	enum types_kind kind = types_get(t, r.id)->kind;
+	bool has_inside = kind == TYPES_STRUCT || kind == TYPES_UNION || kind == TYPES_ENUM;
+	return has_inside && d->kind != TYPES_D_FUNC && d->kind != TYPES_D_VAR ? r : (struct types_ref){0};
+}
+
+static void member_json(struct json *j, const struct types *t, const struct types_member *m)
+{
+	uint64_t len;
+	uint32_t align;
+	_cleanup_buf_ struct buf b = {0};
+	types_print(t, m->type, NULL, &b);
+	json_obj(j);
+	json_key(j, "name");
+	json_str(j, m->name ? m->name : "");
+	json_key(j, "type");
+	json_strn(j, b.data ? b.data : "", b.len);
+	json_key(j, "offset");
+	json_u64(j, m->off);
+	json_key(j, "size");
+	if (types_layout(t, m->type, &len, &align))
+		json_u64(j, len);
+	else
+		json_u64(j, 0);
+	if (m->is_bitfield) {
+		json_key(j, "bit_offset");
+		json_u64(j, m->bit_off);
+		json_key(j, "bits");
+		json_u64(j, m->bit_len);
+	}
+	json_end_obj(j);
+}
+
+static void members_json(struct json *j, const struct types *t, struct types_ref r)
+{
+	uint32_t cnt;
+	const struct types_member *m = types_members(t, r.id, &cnt);
+	json_key(j, "members");
+	json_arr(j);
+	for (uint32_t i = 0; i < cnt; i++)
+		member_json(j, t, &m[i]);
+	json_end_arr(j);
+	const struct types_const *c = types_consts(t, r.id, &cnt);
+	json_key(j, "constants");
+	json_arr(j);
+	for (uint32_t i = 0; i < cnt; i++) {
+		json_obj(j);
+		json_key(j, "name");
+		json_str(j, c[i].name);
+		json_key(j, "value");
+		if (c[i].is_unsigned)
+			json_u64(j, (uint64_t)c[i].value);
+		else
+			json_i64(j, c[i].value);
+		json_end_obj(j);
+	}
+	json_end_arr(j);
+}
+
+static void type_json(struct ops_req *rq, struct ses_typeset *ts, uint32_t idx, const char *key)
+{
+	struct json *j = &rq->out->json;
+	const struct types_decl *d = types_decl_get(ts->t, idx);
+	_cleanup_buf_ struct buf b = {0};
+	uint64_t len = 0;
+	uint32_t align = 0;
+	bool is_sized = d->kind != TYPES_D_FUNC && types_layout(ts->t, d->type, &len, &align);
+	json_obj(j);
+	json_key(j, "rev");
+	json_u64(j, ses_snap_rev(rq->sn));
+	json_key(j, "name");
+	json_str(j, key);
+	json_key(j, "kind");
+	json_str(j, decl_kind(ts->t, d));
+	json_key(j, "source");
+	json_str(j, decl_source(rq->sn, d, key));
+	json_key(j, "size");
+	if (is_sized)
+		json_u64(j, len);
+	else
+		json_null(j);
+	json_key(j, "align");
+	if (is_sized)
+		json_u64(j, align);
+	else
+		json_null(j);
+	members_json(j, ts->t, inside_of(ts->t, d));
+	types_print_decl(ts->t, idx, &b);
+	json_key(j, "text");
+	json_strn(j, b.data ? b.data : "", b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len);
+	json_end_obj(j);
+}
+
+/* A table of offsets, then the C. */
+static void type_text(struct ops_req *rq, struct ses_typeset *ts, uint32_t idx, const char *key)
+{
+	struct buf *b = rq->out->buf;
+	const struct types_decl *d = types_decl_get(ts->t, idx);
+	struct types_ref r = inside_of(ts->t, d);
+	uint64_t len;
+	uint32_t align, cnt;
+	const struct types_member *m = types_members(ts->t, r.id, &cnt);
+	buf_printf(b, "%s  (%s)\n", key, decl_source(rq->sn, d, key));
+	if (d->kind != TYPES_D_FUNC && types_layout(ts->t, d->type, &len, &align))
+		buf_printf(b, "size %llu, alignment %u\n", (unsigned long long)len, align);
+	if (cnt)
+		buf_add_str(b, "\nOFFSET   SIZE  MEMBER\n");
+	for (uint32_t i = 0; i < cnt; i++) {
+		_cleanup_buf_ struct buf type = {0};
+		types_print(ts->t, m[i].type, m[i].name, &type);
+		buf_printf(b, "%6llu", (unsigned long long)m[i].off);
+		if (m[i].is_bitfield)
+			buf_printf(b, ".%u %4u b", m[i].bit_off, m[i].bit_len);
+		else
+			buf_printf(b, " %6llu", types_layout(ts->t, m[i].type, &len, &align) ? (unsigned long long)len : 0);
+		struct ses_text line = ses_types_line(&type);
+		buf_printf(b, "  %.*s\n", (int)line.len, line.s);
+	}
+	buf_add_ch(b, '\n');
+	types_print_decl(ts->t, idx, b);
+}
+
+struct err *ops_type(struct ops_req *rq)
+{
+	const char *name = ops_arg_str(rq->args, "name");
+	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
+	struct err *e = ses_types_lock(rq->sn, &ts);
+	if (e)
+		return e;
+	uint32_t idx = find_decl(ts, name);
+	const struct types_decl *d = types_decl_get(ts->t, idx);
+	const char *key = idx ? decl_key(rq, ts->t, d) : "";
+	if (!idx)
+		return err_fix(err_new(ERR_NOT_FOUND, "type: nothing is known as '%s'", name), "scry types FILE lists them, scry declare adds one");
+	if (!key)
+		return &err_nomem;
+	if (rq->out->is_json)
+		type_json(rq, ts, idx, key);
+	else
+		type_text(rq, ts, idx, key);
+	return NULL;
+}
+
+/* --- the type of a place --- */
+
+/* The type at va, and of which member of what data it is. */
+static void put_data_type(struct ops_req *rq, struct ses_typeset *ts, const struct ses_typed *typed, uint32_t loc)
+{
+	struct ops_out *o = rq->out;
+	_cleanup_buf_ struct buf path = {0};
+	_cleanup_buf_ struct buf b = {0};
+	struct types_at at = {.type = typed->type};
+	uint64_t len;
+	uint32_t align;
+	if (loc != typed->loc && !types_path_of(ts->t, typed->type, loc - typed->loc, &path, &at))
+		at.type = typed->type;
+	types_print(ts->t, at.type, NULL, &b);
+	ops_out_str(o, "type", b.data ? b.data : "", b.len);
+	if (types_layout(ts->t, at.type, &len, &align))
+		ops_out_u64(o, "size", len);
+	else
+		ops_out_null(o, "size");
+	ops_out_str(o, "member", path.data ? path.data : "", path.len);
+}
+
+struct err *ops_type_at(struct ops_req *rq)
+{
+	struct ops_out *o = rq->out;
+	const char *source = "";
+	uint64_t va;
+	struct err *e = ops_addr(rq, "addr", 0, &va);
+	if (e)
+		return e;
+	uint32_t loc = space_loc(rq->sn->space, va);
+	const struct ses_typed *typed = loc == LOC_NONE ? NULL : ses_typed_at(rq->sn, loc);
+	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
+	e = typed ? ses_types_lock(rq->sn, &ts) : NULL;
+	if (e)
+		return e;
+	struct ses_text proto = typed ? ses_text_of("", 0) : ses_prototype_at(rq->sn, va, rq->arena, &source);
+	(void)ops_out_item(o);
+	ops_out_addr(o, "addr", va);
+	ops_out_text(o, "name", ses_where(rq->sn, va, rq->arena));
+	if (typed) {
+		put_data_type(rq, ts, typed, loc);
+		source = edits_find(rq->sn->edits, EDITS_TYPE, space_va(rq->sn->space, typed->loc), "") ? "user" : "dwarf";
+	} else {
+		ops_out_null(o, "type");
+		ops_out_null(o, "size");
+	}
+	ops_out_bool(o, "is_func", image_func_starting(rq->sn->im, loc) != UINT32_MAX);
+	if (proto.len)
+		ops_out_text(o, "prototype", proto);
+	else
+		ops_out_null(o, "prototype");
+	ops_out_cstr(o, "source", source);
+	ops_out_end_item(o);
 	return NULL;
 }

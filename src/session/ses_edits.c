@@ -4,6 +4,7 @@
  * image and has the newer facts.
  */
 #include "session/ses_edit_int.h"
+#include "session/ses_types.h"
 #include "session/store_int.h"
 
 #include <errno.h>
@@ -87,6 +88,7 @@ static struct err *refresh_from(struct ses *s, struct edits *e)
 	sn->edits = view;
 	sn->rev = st->rev;
 	sn->gen = was->gen;
+	ses_types_inherit(sn, was);
 	ses_snap_put(was);
 	ses_publish(s, sn);
 	return NULL;
@@ -134,6 +136,17 @@ static struct err *take_edits(const struct ses_edit *edits, size_t cnt, struct a
 	return NULL;
 }
 
+static struct err *make_canonical(struct ses_snap *sn, struct ses_edit *edits, struct edits_change *c, size_t cnt, struct arena *a)
+{
+	struct err *why = NULL;
+	for (size_t i = 0; !why && i < cnt; i++) {
+		why = ses_typing_canonical(sn, &c[i], a);
+		edits[i].value = c[i].value;
+		edits[i].value_len = c[i].value_len;
+	}
+	return why;
+}
+
 struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const struct ses_edit_opts *opts, struct arena *a,
 		     uint64_t *ret_rev)
 {
@@ -146,10 +159,15 @@ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const st
 		return why;
 	if (!s->store)
 		return open_edits(s, false, NULL);
+	struct ses_snap *sn = ses_snap_get(s);
+	why = make_canonical(sn, edits, c, cnt, a);
+	if (why) {
+		ses_snap_put(sn);
+		return why;
+	}
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
 	_cleanup_writer_ struct ses *locked = s;
 	struct edits *e = NULL;
-	struct ses_snap *sn = ses_snap_get(s);
 	o.refuse = ses_edit_refuse;
 	o.ctx = sn;
 	why = lock_writer(locked, &e);

@@ -60,6 +60,10 @@ struct ses_snap {
 	struct ses_edge_row *edges;
 	uint64_t edge_cnt;
 	bool has_edges;
+	struct ses_typeset *types; /* shared with other snapshots; see ses_types.h for these */
+	struct ses_typed *typed;
+	uint32_t typed_cnt;
+	atomic_bool has_typed;
 };
 
 struct ses {
@@ -108,6 +112,9 @@ struct ses_text ses_pool(const struct ses_snap *sn, struct image_str s);
 
 /* Whether the call's deadline passed or it was cancelled; to be asked at least every 1,024 steps. */
 _must_use_ struct err *ses_call_check(const struct ses_call *call);
+
+/* ses_types.c: the set of types goes to a newer snapshot with the same declarations. */
+void ses_types_inherit(struct ses_snap *sn, struct ses_snap *was);
 
 /* session.c */
 uint64_t ses_now_ns(void); /* CLOCK_MONOTONIC */

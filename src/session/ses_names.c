@@ -4,7 +4,7 @@
  * gives one whose number is the address, so that the same place has the same name in every run and resolve can read it
  * back without a table.
  */
-#include "session/ses_int.h"
+#include "session/ses_types.h"
 
 #include "debuginfo/dbg.h"
 
@@ -131,6 +131,9 @@ size_t ses_name_for_operand(void *snap, uint64_t va, char *out, size_t cap)
 		return ses_put_text(ses_pool(sn, n->name), "", out, cap);
 	if (image_block_starts(sn->im, loc) && image_func_starting(sn->im, loc) == UINT32_MAX)
 		return ses_put_prefixed("loc_", va, out, cap);
+	size_t member_len = ses_typed_name_put(sn, loc, out, cap);
+	if (member_len)
+		return member_len;
 	size_t len = ses_name_put(sn, loc, out, cap);
 	uint32_t start, item_len;
 	enum image_item_kind kind;
@@ -411,6 +414,26 @@ static struct err *ses_resolve_file(struct ses_snap *sn, const char *text, size_
 	return err_new(ERR_NOT_FOUND, "file:%.*s: is mapped nowhere", (int)len, text);
 }
 
+static struct err *ses_resolve_n(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret);
+
+/* "table[2].name" of typed data. */
+static bool ses_resolve_member(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
+{
+	size_t at = 1;
+	uint64_t va, off;
+	uint32_t cnt;
+	while (at < len && text[at] != '.' && text[at] != '[')
+		at++;
+	if (at >= len || !ses_typed(sn, &cnt))
+		return false;
+	struct err *e = ses_resolve_n(sn, text, at, &va);
+	err_free(e);
+	if (e || !ses_typed_member(sn, va, text + at, len - at, &off))
+		return false;
+	*ret = va + off;
+	return true;
+}
+
 static struct err *ses_resolve_n(struct ses_snap *sn, const char *text, size_t len, uint64_t *ret)
 {
 	if (len > 5 && !memcmp(text, "file:", 5))
@@ -436,7 +459,7 @@ static struct err *ses_resolve_n(struct ses_snap *sn, const char *text, size_t l
 	if (ses_resolve_generated(text, len, ret) || ses_resolve_import(sn, text, len, ret) || ses_parse_hex(text, len, ret) ||
 	    ses_resolve_demangled(sn, text, len, ret))
 		return NULL;
-	return e;
+	return ses_resolve_member(sn, text, len, ret) ? NULL : e;
 }
 
 struct err *ses_resolve(struct ses_snap *sn, const char *text, uint64_t *ret_va)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people stated, as readers ask for it, and which statements are refused. Nothing here touches the disk. */
 #include "session/ses_edit_int.h"
+#include "session/ses_types.h"
 
 #include "base/utf8.h"
 
@@ -177,6 +178,10 @@ const char *ses_edit_refuse(void *snap, const struct edits_change *c, struct are
 		return refuse_name(sn, c, a);
 	case EDITS_PATCH:
 		return refuse_patch(sn, c);
+	case EDITS_TYPE:
+	case EDITS_PROTOTYPE:
+	case EDITS_FORMAT:
+		return ses_typing_refuse(sn, c, a);
 	case EDITS_COMMENT:
 		if (!is_comment_sub(c->sub))
 			return "a comment is one of line, block, repeatable, func";

@@ -7,6 +7,7 @@
 #include "session/session.h"
 
 #include "session/ses_int.h"
+#include "session/ses_types.h"
 
 #include <errno.h>
 #include <string.h>
@@ -64,6 +65,8 @@ void ses_snap_free(struct ses_snap *sn)
 	}
 	free(sn->marks);
 	free(sn->edges);
+	free(sn->typed);
+	ses_typeset_put(sn->types);
 	image_unref(sn->im);
 	edits_view_unref(sn->edits);
 	buf_fini(&sn->mem);

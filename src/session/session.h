@@ -117,7 +117,8 @@ bool ses_va_to_file(struct ses_snap *sn, uint64_t va, uint64_t *ret_off);
 enum ses_head_kind { SES_HEAD_CODE, SES_HEAD_DATA, SES_HEAD_STRING, SES_HEAD_ALIGN, SES_HEAD_UNKNOWN,
 		     SES_HEAD_FUNC /* banner before a function */, SES_HEAD_LABEL /* a name on a line of its own */,
 		     SES_HEAD_SEGMENT /* first line of a segment */,
-		     SES_HEAD_COMMENT /* a line of somebody's block comment, before the item */ };
+		     SES_HEAD_COMMENT /* a line of somebody's block comment, before the item */,
+		     SES_HEAD_MEMBER /* a member of typed data, after the item */ };
 
 /* Kinds of token; the same numbers in JSON `spans` as [off, len, "kind"]. */
 enum ses_span_kind { SES_SPAN_MNEMONIC, SES_SPAN_REG, SES_SPAN_IMM, SES_SPAN_ADDR, SES_SPAN_DISP, SES_SPAN_PUNCT,
@@ -128,7 +129,8 @@ struct ses_span { uint16_t off, len; uint8_t kind, operand; };
 struct ses_head {
 	uint64_t va;
 	uint64_t row;       /* UINT64_MAX in a preview */
-	uint32_t sub;       /* 0: the item itself is the LAST of its lines; banner and label lines before it have sub 1, 2, ... */
+	uint32_t sub;       /* 0: the item itself; banner and label lines before it have sub 1, 2, ..., after that the item is counted
+			       as one, and lines of members behind it go on from there; their va is the member's */
 	uint32_t size;      /* bytes of the item */
 	uint8_t kind;       /* enum ses_head_kind */
 	uint8_t has_target;
@@ -154,7 +156,8 @@ struct ses_at {
 /*
  * `count` lines at `va` (the item that holds it), forward, or with `back` the `count` lines that end just before it.
  * A line (va, sub) anchors a view: pass the sub of the first wanted line as `sub`; 0 means the item's first line, SES_SUB_ITEM
- * (or anything beyond its banner and label lines) the item's own line, whose `sub` reads 0.
+ * (or anything beyond its lines) the item's own line, whose `sub` reads 0, or at an address inside typed data the line of the
+ * member that is there.
  * Order is that of addresses over all segments. Cost is by the page. *ret_cnt may be less at an end.
  */
 _must_use_ struct err *ses_heads(struct ses_snap *sn, const struct ses_call *call, const struct ses_at *at, struct arena *a,
@@ -321,6 +324,14 @@ struct ses_journal_ask { uint64_t since, first_seq; uint32_t limit; };
 /* Entries of revisions after `since`, numbered from 1, oldest first. */
 _must_use_ struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret,
 				   uint32_t *ret_cnt, uint64_t *ret_total);
+
+/* How the number of an operand (or of a datum: 0) at va is written, and what else it could be; false when there is none. */
+struct ses_formats {
+	const char *now;          /* "hex", ..., "enum:NAME", "default" */
+	const char *choices[9];   /* "default" first; enums are left out */
+	uint32_t choice_cnt;
+};
+bool ses_formats_at(struct ses_snap *sn, uint64_t va, unsigned operand, struct arena *a, struct ses_formats *ret);
 
 /* Brings the session's newest snapshot to the newest revision of the journal and the newest image: somebody else may have edited
  * or analysed. The old snapshot stays as it is for who holds it. */

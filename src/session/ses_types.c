@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sets of types for snapshots. The journal keeps one canonical declaration a fact; a set is made from those of a snapshot
+ * when somebody asks for one, and goes from snapshot to snapshot as long as no declaration changes.
+ */
+#include "session/ses_types.h"
+
+#include <string.h>
+
+static struct err *abi_for(const struct ses_snap *sn, enum types_abi *ret)
+{
+	switch (sn->arch ? sn->arch->id : ARCH_ID_NONE) {
+	case ARCH_ID_X86_64:
+		*ret = TYPES_X86_64;
+		return NULL;
+	case ARCH_ID_I386:
+		*ret = TYPES_I386;
+		return NULL;
+	case ARCH_ID_A64:
+		*ret = TYPES_A64;
+		return NULL;
+	default:
+		return err_new(ERR_UNSUPPORTED, "types: the C types of this processor are not known");
+	}
+}
+
+static uint64_t decl_hash(const struct ses_snap *sn)
+{
+	size_t cnt;
+	const struct edits_fact *f = edits_range(sn->edits, EDITS_DECL, 0, UINT64_MAX, &cnt);
+	uint64_t h = 0xcbf29ce484222325u ^ cnt;
+	for (size_t i = 0; i < cnt; i++) {
+		for (const char *s = f[i].sub; *s; s++)
+			h = (h ^ (uint8_t)*s) * 0x100000001b3u;
+		h = (h ^ f[i].rev) * 0x100000001b3u;
+	}
+	return h;
+}
+
+/* --- names that text needs --- */
+
+static bool is_ident(char c, bool is_first)
+{
+	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (!is_first && c >= '0' && c <= '9');
+}
+
+static void know_name(struct ses_typeset *ts, const char *name, size_t len, bool is_tag)
+{
+	if (types_find(ts->t, name, len, is_tag))
+		return;
+}
+
+void ses_types_know(struct ses_typeset *ts, const char *text, size_t len)
+{
+	bool is_tag = false;
+	for (size_t i = 0; i < len;) {
+		size_t from = i;
+		while (i < len && is_ident(text[i], i == from))
+			i++;
+		size_t n = i - from;
+		if (!n) {
+			i++;
+			continue;
+		}
+		know_name(ts, text + from, n, is_tag);
+		is_tag = (n == 6 && !memcmp(text + from, "struct", n)) || (n == 5 && !memcmp(text + from, "union", n)) ||
+			 (n == 4 && !memcmp(text + from, "enum", n));
+	}
+}
+
+/* --- making a set --- */
+
+static void typeset_free(struct ses_typeset *ts)
+{
+	types_free(ts->t);
+	pthread_mutex_destroy(&ts->lock);
+	free(ts);
+}
+
+void ses_typeset_put(struct ses_typeset *ts)
+{
+	if (ts && atomic_fetch_sub(&ts->refs, 1) == 1)
+		typeset_free(ts);
+}
+
+static struct err *read_decls(struct ses_typeset *ts, const char *without)
+{
+	size_t cnt, n = 0;
+	const struct edits_fact *facts = edits_range(ts->sn->edits, EDITS_DECL, 0, UINT64_MAX, &cnt);
+	_cleanup_free_ struct types_text *list = alloc_array(cnt, sizeof(*list));
+	_cleanup_free_ struct err **why = alloc_array(cnt, sizeof(*why));
+	if (!list || !why)
+		return &err_nomem;
+	for (size_t i = 0; i < cnt; i++) {
+		if (!without || strcmp(without, facts[i].sub))
+			list[n++] = (struct types_text){facts[i].value, facts[i].value_len};
+	}
+	for (size_t i = 0; i < n; i++)
+		ses_types_know(ts, list[i].text, list[i].len);
+	struct err *e = types_parse_unordered(ts->t, list, n, why);
+	for (size_t i = 0; !e && i < n; i++) {
+		ts->lost_cnt += why[i] != NULL;
+		err_free(why[i]);
+	}
+	return e;
+}
+
+struct err *ses_types_new(struct ses_snap *sn, const char *without, struct ses_typeset **ret)
+{
+	enum types_abi abi = TYPES_X86_64;
+	struct err *e = abi_for(sn, &abi);
+	if (e)
+		return e;
+	struct ses_typeset *ts = calloc(1, sizeof(*ts));
+	if (!ts)
+		return &err_nomem;
+	ts->refs = 1;
+	ts->sn = sn;
+	ts->decl_hash = decl_hash(sn);
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&ts->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	ts->t = types_new(abi);
+	e = ts->t ? read_decls(ts, without) : &err_nomem;
+	if (e) {
+		typeset_free(ts);
+		return e;
+	}
+	*ret = ts;
+	return NULL;
+}
+
+struct err *ses_types_lock(struct ses_snap *sn, struct ses_typeset **ret)
+{
+	struct err *e = NULL;
+	pthread_mutex_lock(&sn->lock);
+	if (!sn->types)
+		e = ses_types_new(sn, NULL, &sn->types);
+	struct ses_typeset *ts = sn->types;
+	pthread_mutex_unlock(&sn->lock);
+	if (e)
+		return e;
+	pthread_mutex_lock(&ts->lock);
+	ts->sn = sn;
+	*ret = ts;
+	return NULL;
+}
+
+void ses_types_unlock(struct ses_typeset **ts)
+{
+	if (*ts)
+		pthread_mutex_unlock(&(*ts)->lock);
+}
+
+void ses_types_inherit(struct ses_snap *sn, struct ses_snap *was)
+{
+	pthread_mutex_lock(&was->lock);
+	struct ses_typeset *ts = was->types;
+	if (ts && ts->decl_hash == decl_hash(sn) && was->im == sn->im) {
+		atomic_fetch_add(&ts->refs, 1);
+		sn->types = ts;
+	}
+	pthread_mutex_unlock(&was->lock);
+}
+
+struct err *ses_types_parse(struct ses_typeset *ts, const char *text, size_t len, struct types_ref *ret)
+{
+	ses_types_know(ts, text, len);
+	return types_parse_type(ts->t, text, len, NULL, ret);
+}
+
+struct err *ses_types_parse_proto(struct ses_typeset *ts, const char *text, size_t len, struct types_ref *ret,
+				  const char **ret_name)
+{
+	ses_types_know(ts, text, len);
+	return types_parse_prototype(ts->t, text, len, NULL, ret, ret_name);
+}
+
+struct ses_text ses_types_line(const struct buf *b)
+{
+	size_t n = 0;
+	while (n < b->len && b->data[n] != '{' && b->data[n] != '\n')
+		n++;
+	while (n && b->data[n - 1] == ' ')
+		n--;
+	return ses_text_of(b->data, n);
+}
+
+/* --- typed data --- */
+
+static struct err *typed_make(struct ses_snap *sn, struct ses_typeset *ts)
+{
+	size_t cnt;
+	const struct edits_fact *f = edits_range(sn->edits, EDITS_TYPE, 0, UINT64_MAX, &cnt);
+	struct ses_typed *list = alloc_array(cnt, sizeof(*list));
+	uint32_t n = 0;
+	if (!list)
+		return &err_nomem;
+	for (size_t i = 0; i < cnt; i++) {
+		struct types_ref r;
+		uint64_t len;
+		uint32_t align, loc = space_loc(sn->space, f[i].va);
+		struct err *e = ses_types_parse(ts, f[i].value, f[i].value_len, &r);
+		bool is_sized = !e && types_layout(ts->t, r, &len, &align) && len;
+		err_free(e);
+		int seg = loc == LOC_NONE ? -1 : space_seg_of_loc(sn->space, loc);
+		if (!is_sized || seg < 0)
+			continue;
+		uint64_t room = sn->space->segs[seg].mem_len - (loc - sn->space->segs[seg].loc);
+		bool is_covered = n && loc - list[n - 1].loc < list[n - 1].len;
+		if (len <= room && !is_covered)
+			list[n++] = (struct ses_typed){.loc = loc, .len = (uint32_t)len, .type = r};
+	}
+	sn->typed = list;
+	sn->typed_cnt = n;
+	return NULL;
+}
+
+const struct ses_typed *ses_typed(struct ses_snap *sn, uint32_t *ret_cnt)
+{
+	size_t cnt;
+	*ret_cnt = 0;
+	(void)edits_range(sn->edits, EDITS_TYPE, 0, UINT64_MAX, &cnt);
+	if (!cnt || sn->is_preview)
+		return NULL;
+	if (!atomic_load(&sn->has_typed)) {
+		struct ses_typeset *ts = NULL;
+		struct err *e = ses_types_lock(sn, &ts);
+		if (!e && !atomic_load(&sn->has_typed))
+			e = typed_make(sn, ts);
+		if (!e)
+			atomic_store(&sn->has_typed, true);
+		ses_types_unlock(&ts);
+		err_free(e);
+		if (e)
+			return NULL;
+	}
+	*ret_cnt = sn->typed_cnt;
+	return sn->typed;
+}
+
+const struct ses_typed *ses_typed_at(struct ses_snap *sn, uint32_t loc)
+{
+	uint32_t cnt, lo = 0;
+	const struct ses_typed *t = ses_typed(sn, &cnt);
+	for (uint32_t hi = cnt; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (t[mid].loc <= loc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && loc - t[lo - 1].loc < t[lo - 1].len ? &t[lo - 1] : NULL;
+}
+
+size_t ses_typed_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap)
+{
+	const struct ses_typed *typed = ses_typed_at(sn, loc);
+	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
+	_cleanup_buf_ struct buf path = {0};
+	struct types_at at;
+	size_t len = typed && typed->loc != loc ? ses_name_put(sn, typed->loc, out, cap) : 0;
+	struct err *e = len ? ses_types_lock(sn, &ts) : NULL;
+	err_free(e);
+	if (!len || e || !types_path_of(ts->t, typed->type, loc - typed->loc, &path, &at) || path.failed)
+		return 0;
+	uint64_t over = loc - typed->loc - at.off;
+	if (over)
+		buf_printf(&path, "+0x%llx", (unsigned long long)over);
+	if (path.failed || path.len > cap - len)
+		return 0;
+	memcpy(out + len, path.data, path.len);
+	return len + path.len;
+}
+
+bool ses_typed_member(struct ses_snap *sn, uint64_t va, const char *path, size_t len, uint64_t *ret_off)
+{
+	uint32_t loc = space_loc(sn->space, va);
+	const struct ses_typed *typed = loc == LOC_NONE ? NULL : ses_typed_at(sn, loc);
+	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
+	struct types_at at;
+	if (!typed || typed->loc != loc)
+		return false;
+	struct err *e = ses_types_lock(sn, &ts);
+	if (!e)
+		e = types_path(ts->t, typed->type, path, len, &at);
+	err_free(e);
+	if (e || at.off >= typed->len)
+		return false;
+	*ret_off = at.off;
+	return true;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SESSION_SES_TYPES_H
+#define SESSION_SES_TYPES_H
+
+#include "session/ses_int.h"
+#include "types/types.h"
+
+/*
+ * The C types of a target: what people declared (they come first), and below it, taken over only when somebody names them,
+ * what else is known. One set serves all snapshots with the same declarations. It only ever grows, so a types_ref stays
+ * good as long as the set; whoever uses `t` holds the lock, which one thread may take several times.
+ */
+struct ses_typeset {
+	atomic_uint refs;
+	pthread_mutex_t lock;
+	struct types *t;
+	struct ses_snap *sn;  /* whose holder of the lock asks; not a reference */
+	uint64_t decl_hash;   /* of the declarations it was made from */
+	size_t lost_cnt;      /* declarations that could not be read */
+};
+
+void ses_typeset_put(struct ses_typeset *ts);
+
+/* The snapshot's set, made on first use, locked: release with ses_types_unlock(). Error unsupported when the processor's C
+ * types are not known. */
+_must_use_ struct err *ses_types_lock(struct ses_snap *sn, struct ses_typeset **ret);
+void ses_types_unlock(struct ses_typeset **ts);
+#define _cleanup_types_lock_ _cleanup_(ses_types_unlock)
+
+/* A set of the caller's own, of all declarations but that of the key `without` (null: none). */
+_must_use_ struct err *ses_types_new(struct ses_snap *sn, const char *without, struct ses_typeset **ret);
+
+/* Brings in what is known of the names in `text`, so that it can be parsed. */
+void ses_types_know(struct ses_typeset *ts, const char *text, size_t len);
+
+/* A type or prototype as somebody typed it, into the set. Errors as those of the parser. */
+_must_use_ struct err *ses_types_parse(struct ses_typeset *ts, const char *text, size_t len, struct types_ref *ret);
+_must_use_ struct err *ses_types_parse_proto(struct ses_typeset *ts, const char *text, size_t len, struct types_ref *ret,
+					     const char **ret_name);
+
+/* What was printed of a type, for a line: a body in it is left out. Borrows from `b`. */
+struct ses_text ses_types_line(const struct buf *b);
+
+/* --- typed data ------------------------------------------------------------------------------------------------ */
+
+/* A stretch of data that has a type. Sorted by loc, none overlaps another. */
+struct ses_typed {
+	uint32_t loc, len;
+	struct types_ref type; /* of the snapshot's set */
+};
+/* The snapshot's, made on first use; none on error. */
+const struct ses_typed *ses_typed(struct ses_snap *sn, uint32_t *ret_cnt);
+/* The one that covers loc, or null. O(log n). */
+const struct ses_typed *ses_typed_at(struct ses_snap *sn, uint32_t loc);
+
+/* "one.at.y" for a place inside typed data that has a name; the length, 0 when it is none. */
+size_t ses_typed_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap);
+/* How far a path (".at.y", "[3].x") leads into the typed data that begins at va; false when it leads nowhere. */
+bool ses_typed_member(struct ses_snap *sn, uint64_t va, const char *path, size_t len, uint64_t *ret_off);
+
+/* --- statements about types (ses_typing.c) ---------------------------------------------------------------------- */
+
+/* The value of a retype or set_prototype as the journal keeps it: canonical C, in the arena; the text itself when it
+ * cannot be read, which ses_typing_refuse() then says. */
+_must_use_ struct err *ses_typing_canonical(struct ses_snap *sn, struct edits_change *c, struct arena *a);
+/* Why a retype, set_prototype or format may not be made, or null. */
+const char *ses_typing_refuse(struct ses_snap *sn, const struct edits_change *c, struct arena *a);
+
+/* The prototype to show for the function, import or stub at va, with the name it has now; "" when none is known.
+ * `*ret_source` (may be null): "user", "dwarf", "builtin" or "". */
+struct ses_text ses_prototype_at(struct ses_snap *sn, uint64_t va, struct arena *a, const char **ret_source);
+
+#endif
