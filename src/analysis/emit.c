@@ -80,6 +80,32 @@ static void adopt_exts(struct code *c)
 	}
 }
 
+/* What nobody reached is no code and needs no record; in a file made to be large those are nearly
+ * all. Bytes that do not decode end the instruction before them and stay. */
+static void drop_unreached(struct code *c)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < c->rec_cnt; i++) {
+		const struct code_rec *r = &c->recs[i];
+		if (c->owner[i] == CODE_NONE && r->flow != ARCH_FLOW_INVALID &&
+		    !code_has(c, c->covered, r->loc)) {
+			bits_clear(c->rec_bits, r->loc - c->base);
+			continue;
+		}
+		c->recs[n] = *r;
+		c->owner[n++] = c->owner[i];
+	}
+	c->rec_cnt = n;
+	bits_rank_build(c->rec_bits, c->len, c->rank);
+	/* The index of jumps counts the old records. */
+	free(c->into);
+	c->into = NULL;
+	struct code_rec *recs = realloc(c->recs, (n + 1) * sizeof(*recs));
+	uint32_t *owner = realloc(c->owner, (n + 1) * sizeof(*owner));
+	c->recs = recs ? recs : c->recs;
+	c->owner = owner ? owner : c->owner;
+}
+
 static bool push_xref(struct image_data *d, uint32_t from, uint32_t to, enum image_xref_kind kind)
 {
 	return VEC_PUSH(&d->xrefs, (struct image_xref){from, to, (uint8_t)kind});
@@ -115,6 +141,8 @@ static bool emit_ref_xrefs(struct code *c)
 	size_t total = 0;
 	for (size_t k = 0; k < c->chunks.cnt; k++)
 		total += c->chunks.data[k].refs.cnt;
+	for (uint32_t i = 0; i < c->rec_cnt; i++)
+		total += c->recs[i].target != LOC_NONE;
 	if (!VEC_RESERVE(&d->xrefs, total))
 		return false;
 	for (size_t k = 0; k < c->chunks.cnt; k++) {
@@ -306,6 +334,11 @@ static bool order_funcs(struct code *c, const struct layout *l, uint32_t *order,
 		    !c->fns.data[l->list.data[i].fn].is_loose)
 			ret_new[l->list.data[i].fn] = 0;
 	qsort_r(order, c->fns.cnt, sizeof(*order), compare_order, c->fns.data);
+	uint32_t cnt = 0;
+	for (uint32_t i = 0; i < c->fns.cnt; i++)
+		cnt += ret_new[i] != CODE_NONE;
+	if (!VEC_RESERVE(&d->funcs, cnt))
+		return false;
 	for (size_t i = 0; i < c->fns.cnt; i++) {
 		const struct code_fn *f = &c->fns.data[order[i]];
 		if (ret_new[order[i]] == CODE_NONE)
@@ -321,6 +354,7 @@ static bool order_funcs(struct code *c, const struct layout *l, uint32_t *order,
 				      .thunk_to = f->thunk_to}))
 			return false;
 	}
+	VEC_FREE(&c->fns); /* they are the image's now */
 	return true;
 }
 
@@ -380,7 +414,6 @@ static uint32_t func_starting(const struct image_data *d, uint32_t loc)
 
 struct counter {
 	struct code *c;
-	const uint32_t *new_of;
 	uint32_t *last;	       /* per function: the last that was counted as its caller, + 1 */
 	uint32_t *last_import; /* the same per import */
 };
@@ -403,8 +436,7 @@ static void count_call(struct counter *n, uint32_t f, const struct code_rec *r)
 	}
 	if (r->flow == ARCH_FLOW_ICALL || r->flow == ARCH_FLOW_IJUMP)
 		return;
-	uint32_t old = code_fn_find(c, r->target);
-	uint32_t g = old == CODE_NONE ? CODE_NONE : n->new_of[old];
+	uint32_t g = func_starting(c->d, r->target);
 	if (g == CODE_NONE || (is_jump && g == f) || n->last[g] == f + 1)
 		return;
 	n->last[g] = f + 1;
@@ -427,7 +459,8 @@ static void find_thunk(struct code *c, struct image_func *f, uint32_t insn_cnt)
 		return;
 	if ((r->flow == ARCH_FLOW_IJUMP || r->flow == ARCH_FLOW_JUMP) && import != CODE_NONE)
 		f->thunk_to = c->d->imports.data[import].loc;
-	else if (r->flow == ARCH_FLOW_JUMP && code_fn_find(c, r->target) != CODE_NONE)
+	else if (r->flow == ARCH_FLOW_JUMP && code_in(c, r->target) &&
+		 code_has(c, c->starts, r->target))
 		f->thunk_to = r->target;
 	if (f->thunk_to != LOC_NONE)
 		f->flags = (f->flags & ~(uint32_t)IMAGE_FN_TAIL) | IMAGE_FN_THUNK;
@@ -492,14 +525,16 @@ static void mark_exports(struct image_data *d)
 static bool emit_funcs(struct code *c)
 {
 	struct layout l = {.c = c};
-	_cleanup_free_ uint32_t *order = alloc_array(c->fns.cnt, sizeof(*order));
-	_cleanup_free_ uint32_t *new_of = alloc_array(c->fns.cnt, sizeof(*new_of));
+	uint32_t *order = alloc_array(c->fns.cnt, sizeof(*order));
+	uint32_t *new_of = alloc_array(c->fns.cnt, sizeof(*new_of));
 	bool ok = order && new_of && lay_out(&l) && order_funcs(c, &l, order, new_of) &&
 		  emit_ranges(c, &l, new_of);
 	VEC_FREE(&l.list);
+	free(order);
+	free(new_of);
 	if (!ok)
 		return false;
-	struct counter n = {.c = c, .new_of = new_of};
+	struct counter n = {.c = c};
 	n.last = alloc_array(c->d->funcs.cnt, sizeof(*n.last));
 	n.last_import = alloc_array(c->d->imports.cnt, sizeof(*n.last_import));
 	ok = n.last && n.last_import;
@@ -530,9 +565,14 @@ struct err *code_emit(struct code *c, uint64_t **ret_code_bits)
 		return &err_nomem;
 	if (c->regions.cnt) {
 		adopt_exts(c);
+		drop_unreached(c);
+		/* Nothing is discovered any more; what only that needs goes before the image grows. */
+		VEC_FREE(&c->waits);
+		VEC_FREE(&c->queue);
+		map_fini(&c->fn_at);
 		emit_bits(c, code_bits);
-		if (c->has_failed || !emit_ref_xrefs(c) || !emit_rec_xrefs(c) || !emit_tables(c) ||
-		    !emit_funcs(c)) {
+		if (c->has_failed || !emit_funcs(c) || !emit_ref_xrefs(c) || !emit_rec_xrefs(c) ||
+		    !emit_tables(c)) {
 			free(code_bits);
 			return &err_nomem;
 		}

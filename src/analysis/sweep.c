@@ -510,39 +510,70 @@ static bool stitch(struct sweep *w, struct code_chunk *k, uint32_t pos)
 	return !k->has_failed && !fix.has_failed;
 }
 
-/* One array of all records, in order. Chunks that were not swept this time keep theirs from the
- * last one. */
-static bool gather(struct code *c)
+/* The first record at or behind `loc`. */
+static size_t rec_at(const struct code *c, uint32_t loc)
 {
-	size_t total = 0, old = 0;
-	for (size_t i = 0; i < c->chunks.cnt; i++)
-		total += c->chunks.data[i].recs.cnt;
-	struct code_rec *all = alloc_array(total + c->rec_cnt + 1, sizeof(*all));
-	if (!all)
-		return false;
-	size_t n = 0;
-	for (size_t i = 0; i < c->chunks.cnt; i++) {
-		struct code_chunk *k = &c->chunks.data[i];
+	size_t lo = 0, hi = c->rec_cnt;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->recs[mid].loc < loc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Puts the records of the chunks [first, last) that have some into the array of all, in place: in
+ * a file made to have millions of them two such arrays side by side would be the peak of the whole
+ * analysis. First the records they replace are closed up, then the rest is moved apart from the
+ * end. */
+static bool gather(struct code *c, size_t first, size_t last)
+{
+	if (first == last)
+		return true;
+	size_t fresh = 0, old = rec_at(c, c->chunks.data[first].from), kept = old;
+	for (size_t i = first; i < last; i++) {
+		const struct code_chunk *k = &c->chunks.data[i];
 		bool is_fresh = k->recs.cap != 0;
+		fresh += k->recs.cnt;
 		for (; old < c->rec_cnt && c->recs[old].loc < k->to; old++)
 			if (!is_fresh)
-				all[n++] = c->recs[old];
-		if (k->recs.cnt)
-			memcpy(all + n, k->recs.data, k->recs.cnt * sizeof(*all));
-		n += k->recs.cnt;
-		VEC_FREE(&k->recs);
+				c->recs[kept++] = c->recs[old];
 	}
-	free(c->recs);
-	struct code_rec *fit = realloc(all, (n + 1) * sizeof(*all));
-	c->recs = fit ? fit : all;
-	c->rec_cnt = (uint32_t)n;
+	size_t rest = c->rec_cnt - old;
+	if (rest)
+		memmove(c->recs + kept, c->recs + old, rest * sizeof(*c->recs));
+	c->rec_cnt = (uint32_t)(kept + rest);
+	struct code_rec *all = realloc(c->recs, (c->rec_cnt + fresh + 1) * sizeof(*all));
+	if (!all)
+		return false;
+	c->recs = all;
+	size_t end = c->rec_cnt, to = end + fresh;
+	c->rec_cnt = (uint32_t)to;
+	for (size_t i = last; fresh && i-- > first;) {
+		struct code_chunk *k = &c->chunks.data[i];
+		size_t cut = end;
+		while (cut && all[cut - 1].loc >= k->from)
+			cut--;
+		to -= end - cut;
+		memmove(all + to, all + cut, (end - cut) * sizeof(*all));
+		end = cut;
+		to -= k->recs.cnt;
+		fresh -= k->recs.cnt;
+		if (k->recs.cnt)
+			memcpy(all + to, k->recs.data, k->recs.cnt * sizeof(*all));
+	}
+	for (size_t i = first; i < last; i++)
+		VEC_FREE(&c->chunks.data[i].recs);
 	return true;
 }
 
 struct err *code_sweep(struct code *c)
 {
-	/* Short enough to look at the clock and the cancel flag in between. */
-	const size_t batch = 64;
+	/* Short enough to look at the clock and the cancel flag in between, and for the records of a
+	 * batch to be few beside those of all. */
+	const size_t batch = 16;
 	struct sweep w = sweep_make(c);
 	code_progress(c, "code", 0, (uint64_t)c->chunks.cnt * CHUNK_LEN);
 	for (size_t from = 0; from < c->chunks.cnt; from += batch) {
@@ -560,15 +591,17 @@ struct err *code_sweep(struct code *c)
 			return NULL;
 		code_progress(c, "code", (uint64_t)(from + n) * CHUNK_LEN,
 			      (uint64_t)all_cnt * CHUNK_LEN);
-	}
-	for (size_t i = 0; i < c->chunks.cnt; i++) {
-		struct code_chunk *k = &c->chunks.data[i];
-		if (k->has_failed)
+		for (size_t i = from; i < from + n; i++) {
+			struct code_chunk *k = &c->chunks.data[i];
+			if (k->has_failed)
+				return &err_nomem;
+			if (i && k[-1].region_to == k->region_to && !stitch(&w, k, k[-1].end))
+				return &err_nomem;
+		}
+		if (!gather(c, from, from + n))
 			return &err_nomem;
-		if (i && k[-1].region_to == k->region_to && !stitch(&w, k, k[-1].end))
-			return &err_nomem;
 	}
-	return gather(c) ? NULL : &err_nomem;
+	return NULL;
 }
 
 /* Gives a chunk its records back, for a stitch to change. */
@@ -576,18 +609,10 @@ static bool load_recs(struct code *c, struct code_chunk *k)
 {
 	if (k->recs.cap)
 		return true;
-	size_t lo = 0, hi = c->rec_cnt;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->recs[mid].loc < k->from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!VEC_RESERVE(&k->recs, 1))
 		return false;
-	for (; lo < c->rec_cnt && c->recs[lo].loc < k->to; lo++)
-		if (!VEC_PUSH(&k->recs, c->recs[lo]))
+	for (size_t i = rec_at(c, k->from); i < c->rec_cnt && c->recs[i].loc < k->to; i++)
+		if (!VEC_PUSH(&k->recs, c->recs[i]))
 			return false;
 	return true;
 }
@@ -625,23 +650,30 @@ bool code_sweep_again(struct code *c)
 	}
 	if (!is_new)
 		return false;
+	/* The index is of the old records and made anew. */
+	free(c->into);
+	c->into = NULL;
+	free(c->owner);
+	c->owner = NULL;
 	struct sweep w = sweep_make(c);
+	size_t waiting = 0; /* records beside those they replace: an eighth of all at most */
 	for (size_t i = 0; i < c->chunks.cnt && !c->has_failed; i++) {
 		const struct code_chunk *k = &c->chunks.data[i];
 		bool is_hit = false;
 		for (size_t m = 0; m < c->missync.cnt && !is_hit; m++)
 			is_hit = c->missync.data[m] >= k->from && c->missync.data[m] < k->to;
-		if (is_hit)
-			c->has_failed = !resweep_chunk(c, &w, i);
+		if (!is_hit)
+			continue;
+		c->has_failed = !resweep_chunk(c, &w, i);
+		waiting += k->recs.cnt;
+		if (!c->has_failed && waiting > c->rec_cnt / 8 + CHUNK_LEN) {
+			c->has_failed = !gather(c, 0, c->chunks.cnt);
+			waiting = 0;
+		}
 	}
 	c->missync.cnt = 0;
-	/* The index is of the old records and made anew; they and the new ones are the peak of all. */
-	free(c->into);
-	c->into = NULL;
-	free(c->owner);
-	c->owner = NULL;
 	if (!c->has_failed)
-		c->has_failed = !gather(c);
+		c->has_failed = !gather(c, 0, c->chunks.cnt);
 	return !c->has_failed;
 }
 

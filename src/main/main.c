@@ -2,10 +2,15 @@
 #include "cli/cli.h"
 #include "tui/tui.h"
 
+#include <malloc.h>
 #include <string.h>
 
 int main(int argc, char **argv)
 {
+	/* Arrays of a megabyte and more are maps of their own: they grow without a copy and go back when
+	 * they are freed. Left alone, the limit rises with the first of them that is freed, and what
+	 * the analysis gave back stays resident between its other arrays. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	/* The workbench's own, which the command line does not know. */
 	if (argc == 2 && !strcmp(argv[1], "keys"))
 		return tui_print_keys();

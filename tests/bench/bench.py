@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import generate  # noqa: E402
 
 LIBS = "/usr/lib/x86_64-linux-gnu"
-ROWS = ("analysis", "open", "page", "growth", "memory", "image")
+ROWS = ("analysis", "open", "page", "growth", "memory", "hostile", "image")
 MB = 1 << 20
 
 
@@ -231,6 +231,21 @@ class Bench:
                 continue
             rss, bar = max(s.rss for s in got), 16 * MB + 12 * text_len(path)
             self.judge("memory", label, rss / bar, 1, f"{rss / MB:.1f} of {bar / MB:.1f} MB")
+
+    def hostile(self, files):
+        self.say("\nPeak memory of files made to cost much (one page of one instruction, mapped 1,050 times), over 64 MB + "
+                 "12x the file")
+        path = os.path.join(self.args.work, "overlaid")
+        for label, code in (("ret", "c3"), ("call to itself", "e8fbffffff"), ("jump to the next", "eb00"),
+                            ("branch to the next", "7500"), ("halt", "f4"), ("breakpoint", "cc")):
+            generate.overlaid(path, bytes.fromhex(code))
+            try:
+                rss = self.one(self.analyze(path)).rss
+            except Failed as e:
+                self.say(f"  {label}: {e}")
+                continue
+            bar = 64 * MB + 12 * os.path.getsize(path)
+            self.judge("hostile", label, rss / bar, 1, f"{rss / MB:.1f} of {bar / MB:.1f} MB")
 
     def image(self, files):
         self.say("\nSize of the image over that of the file (bar for libcrypto.so.3)")

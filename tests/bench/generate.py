@@ -8,6 +8,7 @@ of functions and data.
 
 import os
 import random
+import struct
 import subprocess
 
 SEED = 20260
@@ -15,6 +16,18 @@ FUNCS = 1440
 SOURCES = 20
 WORDS = ("open close read write index entry value table count block range state token parse error limit offset length "
          "header symbol string buffer window scroll column record handle socket thread signal").split()
+
+
+def overlaid(path, code, loads=1050, length=3300000):
+    """An ELF file of `length` bytes whose `loads` segments all map one page, which repeats `code`."""
+    page = 4096
+    off = -(-(64 + 56 * loads) // page) * page
+    head = b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack(
+        "<HHIQQQIHHHHHH", 2, 62, 1, 0x400000, 64, 0, 0, 64, 56, loads, 0, 0, 0)
+    for i in range(loads):
+        head += struct.pack("<IIQQQQQQ", 1, 5, off, 0x400000 + i * page, 0, page, page, page)
+    with open(path, "wb") as f:
+        f.write((head.ljust(off, b"\0") + (code * page)[:page]).ljust(length, b"\0"))
 
 
 class _Maker:
