@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ir/ir_interp.h"
+
 #include "ir/ir_int.h"
 
 #include <string.h>

@@ -68,7 +68,8 @@ struct ir_run {
 	struct ir_mem *mem;
 	uint64_t step_limit;     /* records; 0: 1,000,000 */
 	void *ctx;
-	/* After the return address was pushed. True: the callee has returned (return address off the stack), go on. Null: IR_EXIT_CALL. */
+	/* After the return address was pushed. True: the callee has returned (return address off the stack), go on. Null:
+	 * IR_EXIT_CALL. */
 	bool (*call)(struct ir_run *r, uint64_t va);
 	/* Arguments in the order struct ir_intrin gives, results to out[]. True: done. Null: IR_EXIT_INTRIN. */
 	bool (*intrin)(struct ir_run *r, const struct ir_intrin *in, const struct ir_val *args, struct ir_val *out);
@@ -87,8 +88,9 @@ struct ir_run {
 void ir_interp(struct ir_run *r);
 
 /*
- * One pure operation by itself: what the constant folder and the tests use. `rec` gives op, kind, width and aux, `x` the width of
- * the operands its signature calls x (any when there are none). Operands it does not have may be null. False: it would trap. Only for operations without effects, and DIV and DIVW; not for GET, PHI and RES.
+ * One pure operation by itself: what the constant folder and the tests use. `rec` gives op, kind, width and aux, `x` the
+ * width of the operands its signature calls x (any when there are none). Operands it does not have may be null. False: it would
+ * trap. Only for operations without effects, and DIV and DIVW; not for GET, PHI and RES.
  */
 bool ir_eval(const struct ir_rec *rec, enum ir_width x, const struct ir_val *a, const struct ir_val *b, const struct ir_val *c,
 	     struct ir_val *ret);
