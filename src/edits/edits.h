@@ -142,12 +142,29 @@ struct edits_entry {
 	uint64_t va;
 	const char *before, *after;             /* null: none */
 	size_t before_len, after_len;
+	uint64_t cnt;                           /* entries it stands for: 1 in the journal, more in edits_changes() */
 };
 /* Entries are numbered from 1 without gaps: those from `first_seq` on, of revisions after `since`, oldest first, at
  * most `limit`. `*ret_total` is how many entries revisions after `since` have. Cost is by the page. */
 struct edits_journal_ask { uint64_t since, first_seq; uint32_t limit; };
 _must_use_ struct err *edits_journal(struct edits *e, const struct edits_journal_ask *ask, struct arena *a,
 				     struct edits_entry **ret, uint32_t *ret_cnt, uint64_t *ret_total);
+
+/*
+ * What is another than it was at revision `since`: an entry a key, its `before` from then, its `after` of now, the rest that of
+ * the newest entry, in whose order they come. What was changed and changed back is left out. Those from number `offset`
+ * on, at most `limit`; `*ret_total` counts all. Cost: O(m log m) for m entries since.
+ */
+struct edits_changes_ask { uint64_t since, offset; uint32_t limit; };
+_must_use_ struct err *edits_changes(struct edits *e, const struct edits_changes_ask *ask, struct arena *a, struct edits_entry **ret,
+				     uint32_t *ret_cnt, uint64_t *ret_total);
+
+/*
+ * Every fact that stands, and the edit that stated it: undo and redo are nobody's statements, what they brought back is
+ * its author's. Sorted by (va, kind, sub); of `entry` seq, rev, time_ns, author, author_kind, note, kind, va, sub and after are
+ * set. `*ret_rev` is the revision of it all. Error bad_input when a fact has no edit: the file is damaged. One pass over the journal.
+ */
+_must_use_ struct err *edits_stated(struct edits *e, struct arena *a, struct edits_entry **ret, size_t *ret_cnt, uint64_t *ret_rev);
 
 /*
  * Publishing an analysis is a revision too. edits_publish_begin() takes the write lock and says the generation and

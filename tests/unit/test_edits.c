@@ -326,11 +326,82 @@ static void check_journal(struct edits *e, const struct model *m)
 	arena_fini(&a);
 }
 
+/* What stands is what the model has, each with an edit of one of the authors, not with an undo. */
+static void check_stated(struct edits *e, const struct model *m)
+{
+	struct arena a = {0};
+	struct edits_entry *out;
+	size_t cnt, live = 0;
+	uint64_t rev;
+	char text[32];
+	assert_null(edits_stated(e, &a, &out, &cnt, &rev));
+	assert_int_equal(rev, m->rev);
+	for (int k = 0; k < KEYS; k++)
+		live += m->now[k] != 0;
+	assert_int_equal(cnt, live);
+	for (size_t i = 0; i < cnt; i++) {
+		int k = 0;
+		while (key_va(k) != out[i].va || key_kind(k) != out[i].kind)
+			k++;
+		assert_string_equal(out[i].after, value_text(m->now[k], text, sizeof(text)));
+		int by = m->cnt - 1, n = -1;
+		for (; by >= 0 && n < 0; by--) {
+			for (n = m->edits[by].cnt - 1; n >= 0 && (m->edits[by].key[n] != k || m->edits[by].after[n] != m->now[k]);)
+				n--;
+		}
+		by++;
+		assert_true(n >= 0);
+		assert_string_equal(out[i].author, authors[m->edits[by].author]);
+		assert_int_equal(out[i].rev, m->edits[by].rev);
+	}
+	arena_fini(&a);
+}
+
+/* From `was` at revision `since` to what is now, each key once. */
+static void check_changes(struct edits *e, const struct model *m, const int *was, uint64_t since)
+{
+	struct arena a = {0};
+	struct edits_entry *out, *page;
+	uint32_t cnt, page_cnt;
+	uint64_t total, page_total, last = 0;
+	int now[KEYS];
+	char text[32];
+	memcpy(now, was, sizeof(now));
+	assert_null(edits_changes(e, &(struct edits_changes_ask){since, 0, UINT32_MAX}, &a, &out, &cnt, &total));
+	assert_int_equal(cnt, total);
+	for (uint32_t i = 0; i < cnt; i++) {
+		assert_true(out[i].seq > last && out[i].rev > since && out[i].cnt);
+		last = out[i].seq;
+		if (out[i].kind == EDITS_ANALYSIS)
+			continue;
+		int k = 0, v = 0;
+		while (key_va(k) != out[i].va || key_kind(k) != out[i].kind)
+			k++;
+		const char *before = value_text(was[k], text, sizeof(text));
+		assert_int_equal(before != NULL, out[i].before != NULL);
+		if (before)
+			assert_string_equal(before, out[i].before);
+		if (out[i].after)
+			assert_int_equal(sscanf(out[i].after, "text_%d", &v), 1);
+		assert_int_not_equal(v, now[k]);
+		now[k] = v;
+	}
+	assert_memory_equal(now, m->now, sizeof(now));
+	assert_null(edits_changes(e, &(struct edits_changes_ask){since, cnt / 2, 1}, &a, &page, &page_cnt, &page_total));
+	assert_int_equal(page_total, total);
+	assert_int_equal(page_cnt, cnt > cnt / 2);
+	if (page_cnt)
+		assert_int_equal(page[0].seq, out[cnt / 2].seq);
+	arena_fini(&a);
+}
+
 static void run_model(uint32_t from_seed)
 {
 	static struct model m;
 	struct edits *e = must_open(db_path("edits.db"));
 	struct edits_view *v = NULL;
+	int then[KEYS] = {0};
+	uint64_t then_rev = 0;
 	m = (struct model){0};
 	seed = from_seed;
 	for (int i = 0; i < STEPS / 3; i++) {
@@ -350,6 +421,13 @@ static void run_model(uint32_t from_seed)
 		v = next;
 		assert_int_equal(edits_view_state(v)->rev, m.rev);
 		check_view(&m, v);
+		if (i % 10 == 9)
+			check_changes(e, &m, then, then_rev);
+		if (i % 40 == 39) {
+			check_stated(e, &m);
+			memcpy(then, m.now, sizeof(then));
+			then_rev = m.rev;
+		}
 		if (i % 100 == 99) {
 			no_fault(e);
 			edits_close(e);
