@@ -150,6 +150,18 @@ static struct err *cli_option(struct cli *c, const char *word, const char *next,
 	return ops_args_set(&c->args, p, value ? value : next);
 }
 
+/* "-o VALUE"; the letter of a parameter of the operation. */
+static struct err *cli_letter(struct cli *c, const char *word, const char *next, bool *ret_used)
+{
+	for (const struct ops_param *p = c->op->params; p && p->name; p++) {
+		if (!p->letter || p->letter != word[1] || word[2])
+			continue;
+		*ret_used = p->type != OPS_FLAG;
+		return ops_args_set(&c->args, p, *ret_used ? next : NULL);
+	}
+	return cli_unknown_option(c, word);
+}
+
 static struct err *cli_positional(struct cli *c, const char *word, size_t *n)
 {
 	if (c->op->needs_target && !c->file) {
@@ -177,7 +189,7 @@ static struct err *cli_parse(struct cli *c, int argc, char **argv)
 		else if (!only_words && word[0] == '-' && word[1] == '-')
 			e = cli_option(c, word, i + 1 < argc ? argv[i + 1] : NULL, &used);
 		else if (!only_words && word[0] == '-' && word[1] && (word[1] < '0' || word[1] > '9'))
-			e = cli_unknown_option(c, word);
+			e = cli_letter(c, word, i + 1 < argc ? argv[i + 1] : NULL, &used);
 		else
 			e = cli_positional(c, word, &positional);
 		i += used;

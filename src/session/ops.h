@@ -21,6 +21,7 @@ struct ops_param {
 	const char *choices;   /* for OPS_CHOICE: "a|b|c" */
 	const char *value;     /* what stands for the value in help: "N", "GLOB" */
 	const char *help;
+	char letter;           /* 'o': also spelled -o; 0 none */
 };
 
 #define OPS_PARAM_MAX 24

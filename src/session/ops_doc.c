@@ -10,7 +10,7 @@
 #define DOC_LEN_MAX ((size_t)64 << 20)
 #define DOC_DEPTH_MAX 16
 
-static struct err *doc_read_all(const char *path, struct arena *a, char **ret, size_t *ret_len)
+struct err *ops_doc_load(const char *path, struct arena *a, char **ret, size_t *ret_len)
 {
 	bool is_stdin = !strcmp(path, "-");
 	_cleanup_close_ int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
@@ -100,14 +100,10 @@ static bool doc_take(const json_t *j, struct arena *a, unsigned depth, struct op
 	return true;
 }
 
-struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret)
+struct err *ops_doc_parse(const char *path, const char *text, size_t len, struct arena *a, struct ops_doc *ret)
 {
-	char *text = NULL;
-	size_t len = 0;
 	json_error_t where;
-	struct err *e = doc_read_all(path, a, &text, &len);
-	if (e)
-		return e;
+	struct err *e = NULL;
 	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
 	if (!j)
 		return err_new(ERR_INVALID, "%s: line %d, column %d: %s", path, where.line, where.column, where.text);
@@ -117,6 +113,14 @@ struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret)
 		e = &err_nomem;
 	json_decref(j);
 	return e;
+}
+
+struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret)
+{
+	char *text = NULL;
+	size_t len = 0;
+	struct err *e = ops_doc_load(path, a, &text, &len);
+	return e ? e : ops_doc_parse(path, text, len, a, ret);
 }
 
 const struct ops_doc *ops_doc_find(const struct ops_doc *object, const char *key)

@@ -23,8 +23,16 @@ struct ops_doc {
 	size_t cnt;
 };
 
+/* The bytes of a file ("-": standard input), NUL-terminated, in the arena. Errors: bad_input, denied, io, budget past 64 MB. */
+_must_use_ struct err *ops_doc_load(const char *path, struct arena *a, char **ret, size_t *ret_len);
+/* Reads such bytes; `path` is for messages. Errors: invalid with line and column. */
+_must_use_ struct err *ops_doc_parse(const char *path, const char *text, size_t len, struct arena *a, struct ops_doc *ret);
 /* Reads a file ("-": standard input) whose document is an object. Errors: bad_input, io, budget, invalid with line and column. */
 _must_use_ struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret);
+/* The parameters of an operation from a JSON object (null: none): strings, numbers as text, true for flags, lists for repeated
+ * ones; null and false say nothing. Checks that none is missing. Error invalid. */
+struct ops_args;
+_must_use_ struct err *ops_args_take(struct ops_args *a, const struct ops_doc *params);
 /* The member with that key, or null. */
 const struct ops_doc *ops_doc_find(const struct ops_doc *object, const char *key);
 /* The string of the member with that key, or null when there is none or it is no string. */

@@ -20,7 +20,7 @@ struct wish {
 
 struct wishes { struct wish *list; size_t cnt; };
 
-static struct err *edit_opts(struct ops_req *rq, struct ses_edit_opts *ret)
+struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret)
 {
 	const struct ops_args *a = rq->args;
 	*ret = (struct ses_edit_opts){
@@ -184,7 +184,7 @@ struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size
 {
 	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, cnt + 1), cnt};
 	struct ses_edit_opts opts;
-	struct err *e = w.list ? edit_opts(rq, &opts) : &err_nomem;
+	struct err *e = w.list ? ops_edit_opts(rq, &opts) : &err_nomem;
 	for (size_t i = 0; !e && i < cnt; i++)
 		w.list[i] = (struct wish){.edit = edits[i], .what = edits[i].sub};
 	opts.is_atomic = true;
@@ -197,7 +197,7 @@ static struct err *run_one(struct ops_req *rq, const char *op, const char *sub, 
 {
 	struct wish x = {.edit = {.op = op, .sub = sub}, .what = ops_arg_str(rq->args, "addr")};
 	struct ses_edit_opts opts;
-	struct err *e = edit_opts(rq, &opts);
+	struct err *e = ops_edit_opts(rq, &opts);
 	if (!e)
 		e = ops_addr(rq, "addr", 0, &x.edit.addr);
 	if (e)
@@ -281,7 +281,7 @@ static struct err *rename_map(struct ops_req *rq, const struct ops_doc *map)
 {
 	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, map->cnt + 1), 0};
 	struct ses_edit_opts opts;
-	struct err *e = w.list ? edit_opts(rq, &opts) : &err_nomem;
+	struct err *e = w.list ? ops_edit_opts(rq, &opts) : &err_nomem;
 	for (size_t i = 0; !e && i < map->cnt; i++) {
 		const struct ops_doc *m = &map->items[i];
 		struct wish *x = &w.list[w.cnt++];
@@ -387,7 +387,7 @@ struct err *ops_edit(struct ops_req *rq)
 	const char *path = ops_arg_str(rq->args, "ops");
 	struct err *e = ops_doc_read(path, rq->arena, &doc);
 	if (!e)
-		e = edit_opts(rq, &opts);
+		e = ops_edit_opts(rq, &opts);
 	if (!e)
 		e = read_edit_opts(&doc, &opts);
 	if (e)
@@ -463,15 +463,20 @@ struct err *ops_redo(struct ops_req *rq)
 
 /* --- journal --- */
 
-static void journal_time(struct ops_out *o, uint64_t ns)
+void ops_time_text(uint64_t ns, char text[40])
 {
-	char text[40];
 	time_t s = (time_t)(ns / 1000000000);
 	struct tm tm;
 	if (!gmtime_r(&s, &tm))
 		memset(&tm, 0, sizeof(tm));
-	size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + n, sizeof(text) - n, ".%03uZ", (unsigned)(ns / 1000000 % 1000));
+	size_t n = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + n, 40 - n, ".%03uZ", (unsigned)(ns / 1000000 % 1000));
+}
+
+static void journal_time(struct ops_out *o, uint64_t ns)
+{
+	char text[40];
+	ops_time_text(ns, text);
 	ops_out_cstr(o, "time", text);
 }
 
@@ -535,6 +540,43 @@ struct err *ops_journal(struct ops_req *rq)
 	ops_out_list(rq->out, rq->sn);
 	for (i = 0; i < cnt && ops_out_item(rq->out); i++)
 		journal_item(rq->out, &j[i]);
+	ops_end_page(rq, &page, i, total);
+	return NULL;
+}
+
+static void change_item(struct ops_out *o, const struct ses_entry *j)
+{
+	ops_out_u64(o, "rev", j->rev);
+	journal_time(o, j->time_ns);
+	ops_out_cstr(o, "author", j->author);
+	ops_out_cstr(o, "author_kind", j->author_kind);
+	ops_out_cstr(o, "op", j->op);
+	if (j->has_addr)
+		ops_out_addr(o, "addr", j->addr);
+	else
+		ops_out_null(o, "addr");
+	ops_out_cstr(o, "sub", j->sub);
+	journal_text(o, "before", j->before, j->has_before);
+	journal_text(o, "after", j->after, j->has_after);
+	ops_out_u64(o, "edits", j->cnt);
+	ops_out_end_item(o);
+}
+
+struct err *ops_changes(struct ops_req *rq)
+{
+	struct ses_page page;
+	struct ses_entry *j = NULL;
+	uint32_t cnt = 0, i;
+	uint64_t total = 0;
+	struct err *e = ops_page(rq, &page);
+	struct ses_changes_ask ask = {.since = ops_arg_u64(rq->args, "since", 0), .offset = page.offset, .limit = page.limit};
+	if (!e)
+		e = ses_changes(rq->sn->ses, &ask, rq->arena, &j, &cnt, &total);
+	if (e)
+		return e;
+	ops_out_list(rq->out, rq->sn);
+	for (i = 0; i < cnt && ops_out_item(rq->out); i++)
+		change_item(rq->out, &j[i]);
 	ops_end_page(rq, &page, i, total);
 	return NULL;
 }

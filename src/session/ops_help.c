@@ -106,6 +106,8 @@ void ops_write_op_help(struct buf *out, const struct ops_op *op)
 			buf_add_str(out, ", ");
 			put_option(out, p->alias);
 		}
+		if (p->letter)
+			buf_printf(out, ", -%c", p->letter);
 		put_padded(out, began, 30);
 		buf_add_str(out, p->help);
 		buf_add_ch(out, '\n');
@@ -149,6 +151,8 @@ static void roff_param(struct buf *out, const struct ops_param *p)
 		buf_add_str(&name, ", ");
 		put_option(&name, p->alias);
 	}
+	if (p->letter)
+		buf_printf(&name, ", -%c", p->letter);
 	buf_add_ch(&name, 0);
 	buf_add_str(out, ".TP\n.B ");
 	if (!name.failed)

@@ -41,12 +41,20 @@ struct err *ops_format(struct ops_req *rq);
 struct err *ops_undo(struct ops_req *rq);
 struct err *ops_redo(struct ops_req *rq);
 struct err *ops_journal(struct ops_req *rq);
+struct err *ops_changes(struct ops_req *rq);
+struct err *ops_multi(struct ops_req *rq);
+struct err *ops_export(struct ops_req *rq);
+struct err *ops_import(struct ops_req *rq);
 struct err *ops_salvage(struct ops_req *rq);
 struct err *ops_doctor(struct ops_req *rq);
 struct err *ops_version(struct ops_req *rq);
 struct err *ops_man(struct ops_req *rq);
 struct err *ops_completion(struct ops_req *rq);
 
+/* The options every edit has. */
+_must_use_ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret);
+/* Nanoseconds since 1970 as "2026-11-30T14:03:11.250Z". */
+void ops_time_text(uint64_t ns, char text[40]);
 /* Makes these edits as one transaction, all or nothing, and answers as `edit` does. */
 _must_use_ struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt);
 /* The page parameters of a list: limit, offset or cursor, filter, sort. Error stale for a cursor of another revision. */

@@ -113,6 +113,21 @@ static const struct ops_param p_undo[] = {
 	{.name = "note", .type = OPS_STRING, .value = "S", .help = "why, for the journal"}, {NULL}};
 static const struct ops_param p_journal[] = {
 	{.name = "since", .type = OPS_INT, .value = "R", .help = "only what came after revision R"}, P_LIST, P_COMMON};
+static const struct ops_param p_multi[] = {
+	{.name = "ops", .type = OPS_STRING, .is_required = true, .value = "FILE", .help = "a JSON document with the operations; - is stdin"},
+	P_COMMON};
+static const struct ops_param p_export[] = {
+	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "PATH", .help = "where to; its ending says the format (stdout)"},
+	{.name = "format", .type = OPS_CHOICE, .choices = "md|json|h|map|list", .value = "F",
+	 .help = "md (report), json (for import), h (types), map (as IDA's), list (ADDR NAME)"},
+	P_FLAG("patched", "the file's bytes with what was patched, as a new file"),
+	{.name = "deadline_ms", .type = OPS_INT, .value = "N", .help = "give up after N milliseconds"}, {NULL}};
+static const struct ops_param p_import[] = {
+	P_VALUE("from", true, "PATH", "what to read; - is stdin"),
+	{.name = "format", .type = OPS_CHOICE, .choices = "json|list|map|idc|csv|xml", .value = "F", .help = "what it is (told from its text)"},
+	{.name = "base", .type = OPS_ADDR, .value = "ADDR", .help = "where the other program had put the file (as scry does)"},
+	P_FLAG("any_target", "also an export of another file"),
+	P_FLAG("atomic", "one refusal refuses all"), P_EDIT};
 static const struct ops_param p_check[] = {P_FLAG("image", "every checksum and every stored number of the analysis"),
 					   P_FLAG("edits", "the journal's file, and that its tables follow from its entries"), P_COMMON};
 static const struct ops_param p_analyze[] = {
@@ -156,6 +171,12 @@ static const struct ops_column c_type_at[] = {{"addr", "addr", 'l'}, {"name", "n
 static const struct ops_column c_journal[] = {
 	{"rev", "REV", 'r'}, {"time", "TIME", 'l'}, {"author", "AUTHOR", 'l'}, {"step", "STEP", 'l'}, {"op", "OP", 'l'}, {"addr", "ADDR", 'r'},
 	{"sub", "", 'l'}, {"undone_by", "UNDONE BY", 'r'}, {"before", "BEFORE", 'l'}, {"after", "AFTER", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_changes[] = {
+	{"rev", "REV", 'r'}, {"time", "TIME", 'l'}, {"author", "AUTHOR", 'l'}, {"op", "OP", 'l'}, {"addr", "ADDR", 'r'}, {"sub", "", 'l'},
+	{"edits", "EDITS", 'r'}, {"before", "BEFORE", 'l'}, {"after", "AFTER", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_export[] = {
+	{"path", "path", 'l'}, {"format", "format", 'l'}, {"bytes", "bytes", 'l'}, {"names", "names", 'l'}, {"comments", "comments", 'l'},
+	{"types", "types", 'l'}, {"others", "others", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_salvage[] = {{"entries", "entries kept", 'l'}, {"lost", "entries lost", 'l'},
 					      {"aside", "damaged file", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_doctor[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {"fix", "WHAT TO DO", 'l'},
@@ -223,6 +244,18 @@ static const struct ops_op ops_all[] = {
 	     "Each edit is taken back as a revision of its own, so nothing is erased. One that somebody changed since is refused."),
 	EDIT("redo", p_undo, ops_redo, "make again what undo took back", "Until the next edit."),
 	READ("journal", OPS_LIST, p_journal, c_journal, ops_journal, "who changed what, and when"),
+	READ("changes", OPS_LIST, p_journal, c_changes, ops_changes, "what is another than it was at a revision"),
+	{.name = "multi", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_multi, .run = ops_multi,
+	 .help = "several questions at once, answered at one moment",
+	 .details = "The document: {\"ops\":[{\"op\":\"heads\",\"params\":{\"addr\":\"main\",\"count\":20}}, ...]}. Always answers in JSON: "
+		    "{\"rev\",\"results\":[...]}, in order; what failed has {\"error\"} in its place."},
+	{.name = "export", .cap = SES_CAP_WRITE_FILES, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_export,
+	 .columns = c_export, .run = ops_export, .help = "write down what was found out: report, header, JSON, map of symbols",
+	 .details = "An existing file is replaced whole or not at all, and never the target."},
+	EDIT("import", p_import, ops_import, "take names and comments from elsewhere",
+	     "Reads scry's own JSON, {\"ADDR\":\"NAME\"}, lines of ADDR NAME (also nm's), maps and IDC scripts of IDA, symbol tables of Ghidra "
+	     "as CSV or XML. It is one edit, which undo takes back. Each entry is applied, unchanged, refused with the reason, or left out with the "
+	     "reason: names that a disassembler makes up from the address, second names of one place."),
 	{.name = "salvage", .cap = SES_CAP_EDIT, .shape = OPS_OBJECT, .needs_target = true, .params = p_none, .columns = c_salvage,
 	 .run = ops_salvage, .help = "save what can be read of a damaged journal",
 	 .details = "The damaged file is put aside, never deleted. Names, comments and the rest that could be read go on in a new one."},

@@ -3,6 +3,7 @@
  * declare, undeclare and types. The journal keeps one canonical declaration a fact, under its name ("struct s", "size_t",
  * "open"); a set of types is made from the facts of a snapshot when somebody asks.
  */
+#include "session/ops_exchange.h"
 #include "session/ops_int.h"
 #include "session/ses_types.h"
 
@@ -34,32 +35,75 @@ static const char *decl_key(struct ops_req *rq, const struct types *t, const str
 	return arena_printf(rq->arena, "%s %s", decl_kind(t, d), d->name);
 }
 
+/* An edit for every declaration that was made or completed since the mark. */
+static struct err *take_changed(struct ops_req *rq, const struct types *t, const struct types_mark *mark, struct ses_edit **ret, size_t *ret_cnt)
+{
+	size_t cnt = 0;
+	struct ses_edit *edits = ARENA_ARRAY(rq->arena, struct ses_edit, types_decl_cnt(t));
+	for (uint32_t i = 0; edits && (i = types_next_changed(t, mark, i)) != 0;) {
+		const struct types_decl *d = types_decl_get(t, i);
+		_cleanup_buf_ struct buf b = {0};
+		types_print_decl(t, i, &b);
+		size_t len = b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len;
+		const char *value = b.failed ? NULL : arena_strndup(rq->arena, b.data, len);
+		const char *key = decl_key(rq, t, d);
+		if (!value || !key)
+			return &err_nomem;
+		edits[cnt++] = (struct ses_edit){.op = "declare", .sub = key, .value = value, .value_len = len};
+	}
+	*ret = edits;
+	*ret_cnt = cnt;
+	return edits ? NULL : &err_nomem;
+}
+
 struct err *ops_declare(struct ops_req *rq)
 {
 	const char *text = ops_arg_str(rq->args, "text");
 	_cleanup_set_ struct ses_typeset *ts = NULL;
+	struct ses_edit *edits = NULL;
 	size_t cnt = 0;
 	struct err *e = ses_types_new(rq->sn, NULL, &ts);
 	if (e)
 		return e;
 	ses_types_know(ts, text, strlen(text));
 	struct types_mark mark = types_mark(ts->t);
-	e = types_parse(ts->t, text, strlen(text), NULL);
+	e = err_prefix(types_parse(ts->t, text, strlen(text), NULL), "declare");
+	if (!e)
+		e = take_changed(rq, ts->t, &mark, &edits, &cnt);
+	return e ? e : ops_run_edits(rq, edits, cnt);
+}
+
+struct err *ops_types_take(struct ops_req *rq, const struct ses_edit *decls, size_t cnt, struct err **ret_why, struct ses_edit **ret,
+			   size_t *ret_cnt)
+{
+	_cleanup_set_ struct ses_typeset *ts = NULL;
+	struct types_text *list = ARENA_ARRAY(rq->arena, struct types_text, cnt + 1);
+	struct err *e = list ? ses_types_new(rq->sn, NULL, &ts) : &err_nomem;
 	if (e)
-		return err_prefix(e, "declare");
-	struct ses_edit *edits = ARENA_ARRAY(rq->arena, struct ses_edit, types_decl_cnt(ts->t));
-	for (uint32_t i = 0; edits && (i = types_next_changed(ts->t, &mark, i)) != 0;) {
-		const struct types_decl *d = types_decl_get(ts->t, i);
-		_cleanup_buf_ struct buf b = {0};
-		types_print_decl(ts->t, i, &b);
-		size_t len = b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len;
-		const char *value = b.failed ? NULL : arena_strndup(rq->arena, b.data, len);
-		const char *key = decl_key(rq, ts->t, d);
-		if (!value || !key)
-			return &err_nomem;
-		edits[cnt++] = (struct ses_edit){.op = "declare", .sub = key, .value = value, .value_len = len};
+		return e;
+	for (size_t i = 0; i < cnt; i++) {
+		list[i] = (struct types_text){decls[i].value, decls[i].value_len};
+		ses_types_know(ts, decls[i].value, decls[i].value_len);
 	}
-	return edits ? ops_run_edits(rq, edits, cnt) : &err_nomem;
+	struct types_mark mark = types_mark(ts->t);
+	e = types_parse_unordered(ts->t, list, cnt, ret_why);
+	return e ? e : take_changed(rq, ts->t, &mark, ret, ret_cnt);
+}
+
+struct err *ops_types_header(struct ops_req *rq, struct buf *out, size_t *ret_cnt)
+{
+	_cleanup_set_ struct ses_typeset *ts = NULL;
+	struct types_mark start = {0};
+	struct err *e = ses_types_new(rq->sn, NULL, &ts);
+	if (e)
+		return e;
+	types_print_all(ts->t, out);
+	if (ts->lost_cnt)
+		buf_printf(out, "/* %zu declarations that could not be read are left out. */\n", ts->lost_cnt);
+	*ret_cnt = 0;
+	for (uint32_t i = 0; (i = types_next_changed(ts->t, &start, i)) != 0;)
+		*ret_cnt += !types_decl_get(ts->t, i)->is_builtin;
+	return NULL;
 }
 
 /* The key under which a name is declared: itself, or a tag of that name; null when there is none. */

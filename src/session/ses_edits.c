@@ -147,6 +147,30 @@ static struct err *make_canonical(struct ses_snap *sn, struct ses_edit *edits, s
 	return why;
 }
 
+/* The snapshot that edits are judged at. Edits of one call may name what it declares. */
+static struct err *judging_snap(struct ses *s, const struct edits_change *c, size_t cnt, struct ses_snap **ret)
+{
+	struct ses_snap *newest = ses_snap_get(s), *sn = newest;
+	size_t i = 0;
+	while (i < cnt && c[i].kind != EDITS_DECL)
+		i++;
+	struct err *why = NULL;
+	if (i < cnt && cnt > 1) {
+		sn = ses_snap_new(s, image_ref(newest->im), NULL, newest->is_preview);
+		if (!sn)
+			image_unref(newest->im);
+		else
+			sn->edits = edits_view_ref(newest->edits);
+		why = sn ? ses_types_foresee(sn, c, cnt) : &err_nomem;
+		ses_snap_put(newest);
+	}
+	if (why)
+		ses_snap_put(sn);
+	else
+		*ret = sn;
+	return why;
+}
+
 struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const struct ses_edit_opts *opts, struct arena *a,
 		     uint64_t *ret_rev)
 {
@@ -159,7 +183,10 @@ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const st
 		return why;
 	if (!s->store)
 		return open_edits(s, false, NULL);
-	struct ses_snap *sn = ses_snap_get(s);
+	struct ses_snap *sn = NULL;
+	why = judging_snap(s, c, cnt, &sn);
+	if (why)
+		return why;
 	why = make_canonical(sn, edits, c, cnt, a);
 	if (why) {
 		ses_snap_put(sn);
@@ -223,35 +250,61 @@ struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct
 	return why;
 }
 
+static struct err *take_entries(const struct edits_entry *j, size_t cnt, struct arena *a, struct ses_entry **ret)
+{
+	struct ses_entry *out = ARENA_ARRAY(a, struct ses_entry, cnt + 1);
+	for (size_t i = 0; out && i < cnt; i++) {
+		out[i] = (struct ses_entry){
+			.seq = j[i].seq, .rev = j[i].rev, .time_ns = j[i].time_ns, .undone_by = j[i].undone_by, .undoes = j[i].undoes,
+			.author = j[i].author, .author_kind = j[i].author_kind, .op = edits_kind_name(j[i].kind), .sub = j[i].sub,
+			.step = j[i].step, .note = j[i].note ? j[i].note : "", .has_addr = j[i].has_va, .addr = j[i].va,
+			.before = ses_text_of(j[i].before, j[i].before_len), .after = ses_text_of(j[i].after, j[i].after_len),
+			.has_before = j[i].before != NULL, .has_after = j[i].after != NULL, .cnt = j[i].cnt,
+		};
+	}
+	*ret = out;
+	return out ? NULL : &err_nomem;
+}
+
 struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret, uint32_t *ret_cnt,
 			uint64_t *ret_total)
 {
 	struct edits_entry *j = NULL;
-	uint32_t cnt = 0;
 	if (!s->store)
 		return open_edits(s, true, NULL);
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
 	_cleanup_edits_ struct edits *e = NULL;
 	struct err *why = open_edits(s, true, &e);
 	if (!why)
-		why = edits_journal(e, &(struct edits_journal_ask){ask->since, ask->first_seq, ask->limit}, a, &j, &cnt, ret_total);
-	struct ses_entry *out = why ? NULL : ARENA_ARRAY(a, struct ses_entry, (size_t)cnt + 1);
-	if (!why && !out)
-		why = &err_nomem;
-	for (uint32_t i = 0; !why && i < cnt; i++) {
-		out[i] = (struct ses_entry){
-			.seq = j[i].seq, .rev = j[i].rev, .time_ns = j[i].time_ns, .undone_by = j[i].undone_by, .undoes = j[i].undoes,
-			.author = j[i].author, .author_kind = j[i].author_kind, .op = edits_kind_name(j[i].kind), .sub = j[i].sub,
-			.step = j[i].step, .note = j[i].note ? j[i].note : "", .has_addr = j[i].has_va, .addr = j[i].va,
-			.before = ses_text_of(j[i].before, j[i].before_len), .after = ses_text_of(j[i].after, j[i].after_len),
-			.has_before = j[i].before != NULL, .has_after = j[i].after != NULL,
-		};
-	}
-	if (why)
-		return why;
-	*ret = out;
-	*ret_cnt = cnt;
-	return NULL;
+		why = edits_journal(e, &(struct edits_journal_ask){ask->since, ask->first_seq, ask->limit}, a, &j, ret_cnt, ret_total);
+	return why ? why : take_entries(j, *ret_cnt, a, ret);
+}
+
+struct err *ses_changes(struct ses *s, const struct ses_changes_ask *ask, struct arena *a, struct ses_entry **ret, uint32_t *ret_cnt,
+			uint64_t *ret_total)
+{
+	struct edits_entry *j = NULL;
+	if (!s->store)
+		return open_edits(s, true, NULL);
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_edits_ struct edits *e = NULL;
+	struct err *why = open_edits(s, true, &e);
+	if (!why)
+		why = edits_changes(e, &(struct edits_changes_ask){ask->since, ask->offset, ask->limit}, a, &j, ret_cnt, ret_total);
+	return why ? why : take_entries(j, *ret_cnt, a, ret);
+}
+
+struct err *ses_stated(struct ses *s, struct arena *a, struct ses_entry **ret, size_t *ret_cnt, uint64_t *ret_rev)
+{
+	struct edits_entry *j = NULL;
+	if (!s->store)
+		return open_edits(s, true, NULL);
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_edits_ struct edits *e = NULL;
+	struct err *why = open_edits(s, true, &e);
+	if (!why)
+		why = edits_stated(e, a, &j, ret_cnt, ret_rev);
+	return why ? why : take_entries(j, *ret_cnt, a, ret);
 }
 
 struct err *ses_check_edits(struct ses *s, struct buf *ret)

@@ -132,6 +132,29 @@ struct err *ses_types_new(struct ses_snap *sn, const char *without, struct ses_t
 	return NULL;
 }
 
+struct err *ses_types_foresee(struct ses_snap *sn, const struct edits_change *edits, size_t cnt)
+{
+	size_t n = 0;
+	_cleanup_free_ struct types_text *list = alloc_array(cnt, sizeof(*list));
+	_cleanup_free_ struct err **why = alloc_array(cnt, sizeof(*why));
+	struct err *e = list && why ? ses_types_new(sn, NULL, &sn->types) : &err_nomem;
+	if (e && e->kind == ERR_UNSUPPORTED) {
+		err_free(e);
+		return NULL;
+	}
+	for (size_t i = 0; !e && i < cnt; i++) {
+		if (edits[i].kind != EDITS_DECL || !edits[i].value)
+			continue;
+		ses_types_know(sn->types, edits[i].value, edits[i].value_len);
+		list[n++] = (struct types_text){edits[i].value, edits[i].value_len};
+	}
+	if (!e)
+		e = types_parse_unordered(sn->types->t, list, n, why);
+	for (size_t i = 0; i < n; i++)
+		err_free(why[i]);
+	return e;
+}
+
 struct err *ses_types_lock(struct ses_snap *sn, struct ses_typeset **ret)
 {
 	struct err *e = NULL;

@@ -30,6 +30,10 @@ void ses_types_unlock(struct ses_typeset **ts);
 /* A set of the caller's own, of all declarations but that of the key `without` (null: none). */
 _must_use_ struct err *ses_types_new(struct ses_snap *sn, const char *without, struct ses_typeset **ret);
 
+/* Gives a snapshot that nobody else has yet a set of its own which also knows the declarations among these edits. Those that cannot
+ * be read, and all of them where the processor's C types are not known, are passed over. */
+_must_use_ struct err *ses_types_foresee(struct ses_snap *sn, const struct edits_change *edits, size_t cnt);
+
 /* Brings in what is known of the names in `text`, so that it can be parsed. */
 void ses_types_know(struct ses_typeset *ts, const char *text, size_t len);
 

@@ -319,12 +319,20 @@ struct ses_entry {
 	uint64_t addr;
 	struct ses_text before, after;
 	bool has_before, has_after;
+	uint64_t cnt; /* journal entries it stands for */
 };
 struct ses_journal_ask { uint64_t since, first_seq; uint32_t limit; };
 /* Entries of revisions after `since`, numbered from 1, oldest first. */
 _must_use_ struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret,
 				   uint32_t *ret_cnt, uint64_t *ret_total);
 
+/* What is another than it was at revision `since`: each thing once, with what it was then and is now, by when it last changed.
+ * Those from number `offset` on; *ret_total counts all. */
+struct ses_changes_ask { uint64_t since, offset; uint32_t limit; };
+_must_use_ struct err *ses_changes(struct ses *s, const struct ses_changes_ask *ask, struct arena *a, struct ses_entry **ret,
+				   uint32_t *ret_cnt, uint64_t *ret_total);
+/* Everything that stands, by address, kind and sub: `after`, and who stated it when. *ret_rev is the revision of it all. */
+_must_use_ struct err *ses_stated(struct ses *s, struct arena *a, struct ses_entry **ret, size_t *ret_cnt, uint64_t *ret_rev);
 /* How the number of an operand (or of a datum: 0) at va is written, and what else it could be; false when there is none. */
 struct ses_formats {
 	const char *now;          /* "hex", ..., "enum:NAME", "default" */

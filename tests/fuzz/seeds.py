@@ -8,6 +8,8 @@ names  mangled names
 keys   what a terminal sends
 edits  a made-up image by number and edits of it (fuzz_image.c)
 pclntab  Go function tables of all versions, behind a byte of options (fuzz_pclntab.c)
+symfile  files of names as other programs write them, behind a byte that chooses the format (fuzz_symfile.c)
+docs   documents of edit, rename --from, import and multi, behind a byte that chooses the operation (fuzz_docs.c)
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
@@ -233,9 +235,55 @@ def cdecl(folder):
                 f.write(bytes([option]) + row)
 
 
+SYMFILE = [
+    "# by hand\n0000000000401136 T main\n0x401200 helper\n                 U puts\nno\n",
+    "\n Start         Length     Name                   Class\n 0001:00000000 000067000H .text                  CODE\n\n"
+    "  Address         Publics by Value\n\n 0001:00000000       sub_401000\n 0001:00000030       parse\n"
+    " 0001:00000050       _main                      00401050 f   main.obj\n 0000:00000001       abs\n\nProgram entry point at 0001:00001060\n",
+    "#include <idc.idc>\nstatic main(void) {\n// no\n/* none */ MakeName(0X401000, \"st\\x61rt\\n\\101\");\nset_name(12, 'x', 1);\n"
+    "set_cmt(0x401000, \"say \\\"hi\\\"\", 1); MakeComm(ea, \"x\"); set_func_cmt(0x401000L, \"f\", 0); Message(\"a\");\n}\n",
+    "\"Name\",\"Location\",\"Type\",\"Namespace\"\n\"main\",\"00101149\",\"Function\",\"Global\"\n\"a \"\"b\"\"\",\"ram:00101200\",\"Function\",\"Box\"\n"
+    "printf,EXTERNAL:00000001,Function,<EXTERNAL>\nl,Stack[-0x8],,\n",
+    "<?xml version=\"1.0\"?><PROGRAM IMAGE_BASE=\"00100000\"><!-- x --><COMMENT ADDRESS=\"00101149\" TYPE=\"pre\">a &lt;&#x41;&#66; b</COMMENT>"
+    "<COMMENT ADDRESS=\"00101149\" TYPE=\"plate\"><![CDATA[raw]]></COMMENT><BOOKMARK ADDRESS=\"00101150\" TYPE=\"Note\" COMMENT=\"c\"/>"
+    "<FUNCTION ENTRY_POINT='00101200' NAME='g&quot;'/><SYMBOL ADDRESS=\"00101300\" NAME=\"m\" NAMESPACE=\"A::\" TYPE=\"function\"/></PROGRAM>",
+]
+
+
+def symfile(folder):
+    for i, row in enumerate(SYMFILE + ["", "prose, not names"]):
+        for option in {0, i + 1}:
+            with open(os.path.join(folder, f"s{i}-{option}"), "wb") as f:
+                f.write(bytes([option % 6]) + row.encode())
+
+
+DOCS = [
+    (0, '{"ops":[{"op":"rename","addr":"0x1139","name":"a"},{"op":"comment","addr":"main","kind":"block","text":"x\\ny"},'
+        '{"op":"bookmark","addr":"_start","text":"b"},{"op":"patch","addr":"main","bytes":"c3 90"},{"op":"unpatch","addr":"main"}],'
+        '"atomic":true,"dry_run":false,"if_rev":0,"note":"n"}'),
+    (0, '{"ops":[1,null,{},{"op":"rename"},{"op":"what","addr":"main"},{"op":"rename","addr":"main","name":5}]}'),
+    (1, '{"main":"one","_start":"two","0x1000":"three","nowhere":"four","_init":null}'),
+    (2, '{"main":"uno","_start":"sub_123456","0x1000":7}'),
+    (2, '{"scry_edits":1,"target":{"sha256":"00"},"edits":[{"op":"rename","addr":"0x1000","sub":"","value":"x"},'
+        '{"op":"comment","addr":"0x1000","sub":"line","value":"y"},{"op":"declare","addr":null,"sub":"struct s","value":"struct s { int a; };"},'
+        '{"op":"declare","addr":null,"sub":"struct t","value":"struct s {"},{"op":"bookmark","addr":"0x1000","value":"z"},'
+        '{"op":"format","addr":"0x1000","sub":"0","value":"hex"},{"op":"analysis","value":"1"},{"op":5}]}'),
+    (3, '{"ops":[{"op":"info"},{"op":"resolve","params":{"name":["main","x"]}},{"op":"heads","params":{"addr":"main","count":3,"back":true}},'
+        '{"op":"rename"},{"op":"functions","params":{"limit":2,"filter":"*a*","sort":"-size"}},{"op":"bytes","params":{"addr":"main","len":"4"}}]}'),
+    (2, SYMFILE[0].replace("401136", "1000")), (2, SYMFILE[1]), (2, SYMFILE[2]), (0, "{"), (1, "[]"), (3, '{"ops":1}'),
+]
+
+
+def docs(folder):
+    for i, (option, row) in enumerate(DOCS):
+        with open(os.path.join(folder, f"d{i}"), "wb") as f:
+            f.write(bytes([option]) + row.encode())
+
+
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
-             "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl}
+             "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
+             "symfile": symfile, "docs": docs}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
