@@ -3,7 +3,18 @@
 #include "tui/tui.h"
 
 #include <malloc.h>
+#include <stdio.h>
 #include <string.h>
+
+/* `scry keys [--preset NAME]`. */
+static int print_keys(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[0], "--preset"))
+		return tui_print_keys(argv[1]);
+	if (argc)
+		fprintf(stderr, "scry: usage: scry keys [--preset NAME]\n");
+	return argc ? 2 : tui_print_keys(NULL);
+}
 
 int main(int argc, char **argv)
 {
@@ -12,8 +23,10 @@ int main(int argc, char **argv)
 	 * the analysis gave back stays resident between its other arrays. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	/* The workbench's own, which the command line does not know. */
-	if (argc == 2 && !strcmp(argv[1], "keys"))
-		return tui_print_keys();
+	if (argc > 1 && !strcmp(argv[1], "keys"))
+		return print_keys(argc - 2, argv + 2);
+	while (argc > 2 && tui_option(&argc, &argv))
+		;
 	if (argc == 3 && !strcmp(argv[1], "--plain"))
 		return tui_run_plain(argv[2]);
 	return cli_main(argc, argv, tui_run);

@@ -31,7 +31,7 @@ enum tui_group { TUI_GROUP_MOVE, TUI_GROUP_GO, TUI_GROUP_FIND, TUI_GROUP_VIEW, T
 
 struct tui_action_info {
 	const char *name;  /* "VIEW_HEX" */
-	const char *keys;  /* separated by blanks; "" */
+	const char *keys;  /* as the table has them (keymap.h has those in force), separated by blanks; "" */
 	const char *text;  /* for people */
 	uint8_t where;     /* enum tui_where bits */
 	uint8_t group;     /* enum tui_group */
@@ -41,11 +41,7 @@ struct tui_action_info {
 const struct tui_action_info *tui_action_info(enum tui_action a);
 const char *tui_group_name(enum tui_group g);
 
-/* The action bound to a key for a focus, the one for the fewest kinds of focus first; TUI_NONE when there is none.
- * `is_leader`: the key followed the leader. */
-enum tui_action tui_action_for(uint32_t key, uint8_t mods, uint8_t where, bool is_leader);
-
-/* The first key of an action, as written ("Ctrl+P"), for footers; "" when it has none. */
-size_t tui_action_first_key(enum tui_action a, const char **ret);
+/* The action with this name, in any case and with - for _; TUI_NONE when there is none. */
+enum tui_action tui_action_named(const char *word, size_t len);
 
 #endif

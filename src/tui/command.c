@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/tui_int.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
  */
 #define COUNT_MAX 9999
 #define LEADER_NS 250000000u
+#define CARD_COLS 44
 
 /* Whether `text` begins the action's name; '-' and '_' are one, case does not matter. */
 static bool begins(const char *text, size_t len, const char *name)
@@ -129,7 +132,7 @@ bool tui_pending_key(struct tui *t, uint32_t key, uint8_t mods)
 		marked_key(t, is_plain ? key : TERM_KEY_ESC);
 		return true;
 	}
-	bool is_digit = is_plain && !t->is_leader && ((key >= '1' && key <= '9') || (key == '0' && t->count));
+	bool is_digit = is_plain && !t->prefix.key && ((key >= '1' && key <= '9') || (key == '0' && t->count));
 	if (!is_digit)
 		return false;
 	t->count = MIN(t->count * 10 + (int)(key - '0'), COUNT_MAX);
@@ -137,52 +140,73 @@ bool tui_pending_key(struct tui *t, uint32_t key, uint8_t mods)
 	return true;
 }
 
-/* --- the leader's card -------------------------------------------------------------------------------------------------- */
+/* --- two keys -------------------------------------------------------------------------------------------------------------- */
 
-void tui_leader_begin(struct tui *t, uint64_t now)
+void tui_prefix_begin(struct tui *t, struct tui_stroke s, uint64_t now)
 {
-	t->is_leader = true;
+	t->prefix = s;
 	t->is_card = false;
 	t->card_ns = now + LEADER_NS;
 }
 
 void tui_tick(struct tui *t, uint64_t now)
 {
-	if (!t->is_leader || t->is_card || now < t->card_ns)
+	if (!t->prefix.key || t->is_card || now < t->card_ns)
 		return;
 	t->is_card = true;
 	t->is_dirty = true;
 }
 
-/* Every action behind the leader with its letter. */
+static const char *prefix_name(const struct tui *t, char *out)
+{
+	bool is_char = t->prefix.key < TERM_KEY_ESC;
+	out[is_char ? utf8_put(t->prefix.key, out) : 0] = '\0';
+	return out;
+}
+
+/* In the footer: the keys that may follow. */
+void tui_prefix_draw(struct tui *t, struct cells_pen *p)
+{
+	char name[8];
+	enum tui_action a;
+	const char *key;
+	uint8_t where = tui_view_ops(tui_focus(t))->where;
+	cells_printf(p, " %s then:", prefix_name(t, name));
+	for (unsigned i = 0; (key = tui_keymap_after(t->keys, t->prefix, where, i, &a)); i++)
+		cells_printf(p, " %s", key);
+	cells_str(p, "  (Esc no)");
+}
+
+/* Every action behind it with its key, in as many columns as fit. */
 void tui_card_draw(struct tui *t)
 {
-	int cnt = 0;
-	int y = 0;
-	enum tui_action rows[TUI_ACTION_COUNT];
-	const char *letters[TUI_ACTION_COUNT];
-	for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
-		const char *at = strchr(tui_action_info((enum tui_action)a)->keys, ',');
-		if (at && at[1] && at[1] != ' ') {
-			letters[cnt] = at + 1;
-			rows[cnt++] = (enum tui_action)a;
-		}
-	}
-	int w = MIN(44, t->grid.w);
-	int h = MIN(cnt + 2, t->grid.h - 3);
-	if (h < 3 || w < 10)
+	enum tui_action a;
+	const char *key;
+	char title[24];
+	char name[8];
+	unsigned cnt = 0;
+	uint8_t where = tui_view_ops(tui_focus(t))->where;
+	while (tui_keymap_after(t->keys, t->prefix, where, cnt, &a))
+		cnt++;
+	int columns = MAX(1, MIN(t->grid.w / CARD_COLS, 2));
+	int rows = MIN(((int)cnt + columns - 1) / columns, t->grid.h - 5);
+	int w = MIN(columns * CARD_COLS + 2, t->grid.w);
+	if (rows < 1 || w < 10)
 		return;
-	struct cells_rect r = {t->grid.w - w, t->grid.h - 2 - h, w, h};
+	struct cells_rect r = {t->grid.w - w, t->grid.h - 4 - rows, w, rows + 2};
 	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
 	cells_fill(&t->grid, r, st);
-	cells_box(&t->grid, r, ", then", st);
-	for (; y < h - 2; y++) {
-		struct cells_pen p = tui_pen(t, (struct cells_rect){r.x + 2, r.y + 1, r.w - 4, 1}, y, ROLE_KEY, ROLE_BG_DIALOG);
+	snprintf(title, sizeof(title), "%s then", prefix_name(t, name));
+	cells_box(&t->grid, r, title, st);
+	for (int i = 0; i < rows * columns && (key = tui_keymap_after(t->keys, t->prefix, where, (unsigned)i, &a)); i++) {
+		int width = (r.w - 2) / columns;
+		struct cells_rect at = {r.x + 2 + i / rows * width, r.y + 1, width - 2, rows};
+		struct cells_pen p = tui_pen(t, at, i % rows, ROLE_KEY, ROLE_BG_DIALOG);
 		p.st.attr = CELLS_BOLD;
-		cells_text(&p, letters[y], 1);
+		cells_str(&p, key);
 		p.st.attr = 0;
 		p.st.fg = ROLE_TEXT;
-		cells_printf(&p, "  %s", tui_action_info(rows[y])->text);
+		cells_printf(&p, "  %s", tui_action_info(a)->text);
 	}
 	t->scroll_hint.w = 0;
 }

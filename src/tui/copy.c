@@ -155,7 +155,8 @@ static struct err *copy_fetch(const struct tui_query *q, struct tui_page *ret)
 		struct tui_row *r = &ret->rows[ret->cnt++];
 		r->action = (uint8_t)rows[i];
 		r->col[0] = (struct ses_text){info->text, (uint32_t)strlen(info->text)};
-		r->col[1] = (struct ses_text){info->keys, (uint32_t)strlen(info->keys)};
+		const char *keys = tui_keymap_keys(q->keys, rows[i]);
+		r->col[1] = (struct ses_text){keys, (uint32_t)strlen(keys)};
 	}
 	return NULL;
 }

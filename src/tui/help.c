@@ -62,7 +62,8 @@ static void draw_entry(struct tui *t, struct cells_rect r, const struct help_lin
 	const struct tui_action_info *info = tui_action_info(line->action);
 	p.st.fg = ROLE_KEY;
 	cells_str(&p, "  ");
-	cells_str(&p, *info->keys ? info->keys : "(palette)");
+	const char *keys = tui_keymap_keys(t->keys, line->action);
+	cells_str(&p, *keys ? keys : "(palette)");
 	cells_pad_to(&p, 23);
 	p.st.fg = ROLE_TEXT;
 	cells_str(&p, " ");

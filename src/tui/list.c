@@ -132,6 +132,7 @@ static void start_job(struct tui *t, struct tui_list *l, uint64_t off, uint32_t 
 	snprintf(lj->what, sizeof(lj->what), "%s", l->what);
 	lj->query = make_query(l, lj->sort, sizeof(lj->sort));
 	lj->query.ses = t->ses;
+	lj->query.keys = t->keys;
 	lj->query.page.filter = *lj->filter ? lj->filter : NULL;
 	lj->query.what = lj->what;
 	lj->query.page.offset = off;
@@ -170,6 +171,7 @@ static void need(struct tui *t, struct tui_list *l, uint64_t first, uint32_t cnt
 	struct tui_page p = {0};
 	q.snap = t->snap;
 	q.ses = t->ses;
+	q.keys = t->keys;
 	q.call = &call;
 	q.page.offset = off;
 	q.page.limit = limit;

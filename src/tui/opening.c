@@ -63,7 +63,7 @@ bool tui_opening_key(struct tui_opening *o, const struct term_ev *ev)
 {
 	if (ev->type != TERM_EV_KEY)
 		return false;
-	enum tui_action a = tui_action_for(ev->key, ev->mods, TUI_IN_LISTING, false);
+	enum tui_action a = tui_key_action(o->map, ev->key, ev->mods, TUI_IN_LISTING);
 	if (a == TUI_CANCEL || (a == TUI_QUIT && !o->key_cnt))
 		return true;
 	if (o->key_cnt < TUI_OPENING_KEY_MAX)
@@ -130,7 +130,7 @@ bool tui_opening_draw(struct tui_opening *o, int w, int h, bool is_ascii)
 		p.st.fg = ROLE_BAR_DIM;
 		cells_str(&p, "  reading the file's tables; what you type is kept, Ctrl+C leaves");
 		p = pen_at(o, (struct cells_rect){0, o->grid.h - 1, o->grid.w, 1}, ROLE_DIM, ROLE_BG);
-		tui_draw_hints(&p, TUI_IN_LISTING);
+		tui_draw_hints(&p, o->map, TUI_IN_LISTING);
 	}
 	return true;
 }

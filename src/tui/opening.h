@@ -15,11 +15,13 @@
  * person's eye, so it happens in a thread while the frame is on the screen already; keys typed meanwhile are kept.
  */
 struct ses;
+struct tui_keymap;
 
 #define TUI_OPENING_KEY_MAX 256
 
 struct tui_opening {
 	const char *path;       /* borrowed */
+	const struct tui_keymap *map; /* borrowed; what keys mean, set by the caller */
 	uint64_t size;          /* of the file */
 	int event_fd;           /* borrowed; written to at the end */
 	bool has_thread;

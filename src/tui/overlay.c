@@ -202,7 +202,7 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods)
 		edit_filter(l, key);
 		return;
 	}
-	enum tui_action a = tui_action_for(key, mods, TUI_IN_LIST, false);
+	enum tui_action a = tui_key_action(t->keys, key, mods, TUI_IN_LIST);
 	/* In a list one types in, the next and previous row are a shell's keys. */
 	if (is_typed_in && mods == TERM_CTRL && (key == 'n' || key == 'p'))
 		a = key == 'n' ? TUI_DOWN : TUI_UP;

@@ -51,7 +51,8 @@ static struct err *palette_fetch(const struct tui_query *q, struct tui_page *ret
 			const char *group = tui_group_name((enum tui_group)info->group);
 			r->action = (uint8_t)a;
 			r->col[0] = (struct ses_text){info->text, (uint32_t)strlen(info->text)};
-			r->col[1] = (struct ses_text){info->keys, (uint32_t)strlen(info->keys)};
+			const char *keys = tui_keymap_keys(q->keys, (enum tui_action)a);
+			r->col[1] = (struct ses_text){keys, (uint32_t)strlen(keys)};
 			r->col[2] = (struct ses_text){group, (uint32_t)strlen(group)};
 		}
 	}

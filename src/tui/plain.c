@@ -80,6 +80,7 @@ static void print_list(struct plain *p, const struct tui_list_ops *ops, struct t
 	struct ses_call call = tui_call(t, 0);
 	q.snap = t->snap;
 	q.ses = t->ses;
+	q.keys = t->keys;
 	q.call = &call;
 	q.page.limit = ROWS;
 	page.err = ops->fetch(&q, &page);
@@ -129,7 +130,7 @@ static void print_help(struct plain *p)
 }
 
 /* What a line's first character means: letters a line mode needs, else the key of the table. */
-static enum tui_action verb_of(char c)
+static enum tui_action verb_of(const struct plain *p, char c)
 {
 	static const struct { char c; enum tui_action a; } own[] = {
 		{'f', TUI_VIEW_FUNCTIONS}, {'s', TUI_VIEW_STRINGS}, {'l', TUI_VIEW_LISTING}, {'h', TUI_VIEW_HEX}, {'e', TUI_FOLLOW},
@@ -138,7 +139,7 @@ static enum tui_action verb_of(char c)
 		if (own[i].c == c)
 			return own[i].a;
 	}
-	return tui_action_for((uint8_t)c, 0, TUI_IN_LISTING, false);
+	return tui_key_action(p->tui.keys, (uint8_t)c, 0, TUI_IN_LISTING);
 }
 
 static void go_to(struct plain *p, const char *what)
@@ -217,7 +218,7 @@ static void do_line(struct plain *p, char *line)
 		unsigned long n = *line ? strtoul(line, NULL, 10) : LINES;
 		print_lines(p, (uint32_t)MIN(MAX(n, 1ul), (unsigned long)LINES_MAX));
 	} else {
-		enum tui_action a = verb_of(*line);
+		enum tui_action a = verb_of(p, *line);
 		const char *rest = line + 1 + strspn(line + 1, " \t");
 		if (a == TUI_NONE)
 			tui_say(t, true, "%.1s: no such verb (? lists them)", line);

@@ -57,6 +57,8 @@ static void accept(struct tui *t)
 		tui_edit_accept(t, kind, p->text, p->before);
 		return;
 	}
+	if (kind == TUI_PROMPT_SEARCH && !p->len)
+		tui_search_again(t, false);
 	if (kind == TUI_PROMPT_FILTER || !p->len)
 		return;
 	if (kind == TUI_PROMPT_COMMAND) {

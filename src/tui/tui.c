@@ -35,6 +35,8 @@ struct loop {
 	struct term_caps caps;
 	struct term_writer writer;
 	struct term_input input;
+	struct tui_keymap *keys;   /* until there is tui, which then has them */
+	struct err *keys_err;      /* what could not be taken of their files */
 	struct tui_opening opening; /* until there is `ses`, which tui then shows */
 	struct ses *ses;
 	int w, h;
@@ -171,7 +173,7 @@ static void drain(int fd)
 static void arm_timer(struct loop *l)
 {
 	uint64_t due = l->input_due_ns;
-	if (l->tui.is_leader && !l->tui.is_card)
+	if (l->tui.prefix.key && !l->tui.is_card)
 		due = due ? MIN(due, l->tui.card_ns) : l->tui.card_ns;
 	if (l->tui.refresh_due_ns && !l->tui.refresh_job)
 		due = due ? MIN(due, l->tui.refresh_due_ns) : l->tui.refresh_due_ns;
@@ -215,7 +217,8 @@ static void draw(struct loop *l)
 		apply_caps(l);
 	}
 	if (t->clip.len && !term_tty_is_stuck(&l->tty)) {
-		buf_add(&l->tty.pending, t->clip.data, t->clip.len);
+		if (!term_caps_no(&l->caps, TERM_CAP_CLIPBOARD))
+			buf_add(&l->tty.pending, t->clip.data, t->clip.len);
 		t->clip.len = 0;
 	}
 	if (term_tty_is_stuck(&l->tty) || !t->is_dirty || now - l->last_frame_ns < FRAME_NS)
@@ -300,6 +303,10 @@ static struct err *show(struct loop *l)
 	if (!tui_init(&l->tui, o->ses, l->w, l->h))
 		return &err_nomem;
 	l->ses = o->ses;
+	tui_keymap_free(l->tui.keys);
+	l->tui.keys = take_ptr(l->keys);
+	if (l->keys_err)
+		tui_say_err(&l->tui, take_ptr(l->keys_err));
 	l->tui.job_fd = l->job_fd;
 	l->tui.grid.is_ascii = !l->caps.is_utf8;
 	l->tui.is_light = l->caps.is_light;
@@ -438,6 +445,12 @@ int tui_run(const char *path)
 		free(l);
 		return run_plain(path);
 	}
+	l->keys_err = tui_keys_load(getenv("SCRY_KEYS"), &l->keys);
+	if (!l->keys) {
+		free(l);
+		return fail(&err_nomem, path);
+	}
+	l->opening.map = l->keys;
 	term_tty_catch_faults();
 	block_signals(&old);
 	l->job_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -450,6 +463,8 @@ int tui_run(const char *path)
 		e = run(l);
 	int sig = l->quit_signal;
 	close_loop(l);
+	tui_keymap_free(l->keys);
+	err_free(l->keys_err);
 	buf_fini(&l->tty.pending);
 	free(l);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -2,6 +2,8 @@
 #ifndef TUI_TUI_H
 #define TUI_TUI_H
 
+#include <stdbool.h>
+
 /* Opens the workbench on `path` on the terminal of stdin and stdout and returns the exit status when the person
  * leaves. The terminal is given back as it was on every way out, signals included. */
 int tui_run(const char *path);
@@ -9,7 +11,13 @@ int tui_run(const char *path);
 /* The same a line at a time on stdin and stdout, for screen readers: a verb's key and what it is about. */
 int tui_run_plain(const char *path);
 
-/* Every action of the workbench with its keys, to stdout. */
-int tui_print_keys(void);
+/*
+ * Takes an option of the workbench from the front of the words (those after words[0]) and gives true: --keys NAME,
+ * --color DEPTH, --no-CAPABILITY. Each is a spelling of a variable of the environment: SCRY_KEYS, SCRY_COLOR, SCRY_NO.
+ */
+bool tui_option(int *words_cnt, char ***words);
+
+/* Every action of the workbench with its keys, to stdout; of a preset when one is named. */
+int tui_print_keys(const char *preset);
 
 #endif

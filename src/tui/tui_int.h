@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "session/session.h"
 #include "tui/actions.h"
+#include "tui/keymap.h"
 #include "tui/term/cells.h"
 #include "tui/term/input.h"
 #include "tui/term/theme.h"
@@ -67,6 +68,7 @@ struct tui_column {
 struct tui_query {
 	struct ses_snap *snap;
 	struct ses *ses;    /* history: the journal is the session's */
+	const struct tui_keymap *keys; /* palette, copying */
 	const struct ses_call *call;
 	struct ses_page page;
 	uint64_t va;        /* xrefs: of what */
@@ -299,13 +301,15 @@ struct tui_mark {
 
 /* A mark's letter or a digit of a count; false: an ordinary key. */
 bool tui_pending_key(struct tui *t, uint32_t key, uint8_t mods);
-void tui_leader_begin(struct tui *t, uint64_t now);
 /* Somebody, perhaps ourselves, committed to the target's journal. */
 void tui_watch_event(struct tui *t, uint64_t now);
 /* Time passed: the news of a burst may be due. */
 void tui_watch_tick(struct tui *t, uint64_t now);
-/* Time passed: the leader's card may be due. */
+/* The first of two keys was typed, the leader most often. */
+void tui_prefix_begin(struct tui *t, struct tui_stroke s, uint64_t now);
+/* Time passed: its card may be due. */
 void tui_tick(struct tui *t, uint64_t now);
+void tui_prefix_draw(struct tui *t, struct cells_pen *p);
 void tui_card_draw(struct tui *t);
 
 /* --- edits ------------------------------------------------------------------------------------------------------------------ */
@@ -387,7 +391,8 @@ struct tui {
 	VEC(struct tui_place) future;
 
 	bool has_acted;                /* a key or the mouse was used: the place is a person's */
-	bool is_leader;                /* "," was typed */
+	struct tui_keymap *keys;
+	struct tui_stroke prefix;      /* the first of two keys that was typed; key 0: none */
 	bool is_card;                  /* and a while ago: its card is shown */
 	uint64_t card_ns;              /* when it is due */
 	enum tui_action pending;       /* TUI_MARK or TUI_MARK_GO: the next key is its letter */
@@ -460,6 +465,11 @@ const char *tui_size(uint64_t v, char *out, size_t len);
 /* Columns of the functions pane beside another one; 0: a screen too narrow for two. */
 int tui_functions_width(int screen_w);
 /* The footer's keys for a focus (enum tui_where). */
-void tui_draw_hints(struct cells_pen *p, uint8_t where);
+void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t where);
+/* The action of one key without the ones that want another. */
+static inline enum tui_action tui_key_action(const struct tui_keymap *keys, uint32_t key, uint8_t mods, uint8_t where)
+{
+	return tui_keymap_action(keys, &(struct tui_stroke){key, mods}, 1, where);
+}
 
 #endif

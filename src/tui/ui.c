@@ -118,7 +118,8 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	t->ses = s;
 	t->job_fd = -1;
 	t->cur_x = -1;
-	if (!cells_resize(&t->grid, MAX(w, 1), MAX(h, 1)))
+	t->keys = tui_keymap_new();
+	if (!t->keys || !cells_resize(&t->grid, MAX(w, 1), MAX(h, 1)))
 		return false;
 	t->snap = ses_snap_get(s);
 	ses_get_progress(s, &t->progress);
@@ -165,6 +166,7 @@ void tui_fini(struct tui *t)
 	arena_fini(&t->info_arena);
 	arena_fini(&t->frame_arena);
 	cells_fini(&t->grid);
+	tui_keymap_free(t->keys);
 	if (t->snap)
 		ses_snap_put(t->snap);
 }
@@ -358,11 +360,11 @@ static void draw_status(struct tui *t, int y)
 	draw_where(t, &p);
 }
 
-static void draw_hint(struct cells_pen *p, enum tui_action a, const char *text)
+static void draw_hint(struct cells_pen *p, const struct tui_keymap *keys, enum tui_action a, const char *text)
 {
-	const char *key;
-	size_t len = tui_action_first_key(a, &key);
-	if (p->x + (int)len + (int)strlen(text) + 3 > p->end)
+	const char *key = tui_keymap_keys(keys, a);
+	size_t len = strcspn(key, " ");
+	if (!len || p->x + (int)len + (int)strlen(text) + 3 > p->end)
 		return;
 	p->st.fg = ROLE_KEY;
 	p->st.attr = CELLS_BOLD;
@@ -373,15 +375,15 @@ static void draw_hint(struct cells_pen *p, enum tui_action a, const char *text)
 	cells_printf(p, " %s ", text);
 }
 
-void tui_draw_hints(struct cells_pen *p, uint8_t where)
+void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t where)
 {
-	draw_hint(p, TUI_FOLLOW, where == TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
-	draw_hint(p, TUI_XREFS_TO, "who refers");
-	draw_hint(p, TUI_GOTO, "go to");
-	draw_hint(p, where == TUI_IN_LIST ? TUI_FILTER : TUI_SEARCH, where == TUI_IN_LIST ? "filter" : "search");
-	draw_hint(p, TUI_BACK, "back");
-	draw_hint(p, TUI_PALETTE, "everything");
-	draw_hint(p, TUI_HELP, "keys");
+	draw_hint(p, keys, TUI_FOLLOW, where == TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
+	draw_hint(p, keys, TUI_XREFS_TO, "who refers");
+	draw_hint(p, keys, TUI_GOTO, "go to");
+	draw_hint(p, keys, where == TUI_IN_LIST ? TUI_FILTER : TUI_SEARCH, where == TUI_IN_LIST ? "filter" : "search");
+	draw_hint(p, keys, TUI_BACK, "back");
+	draw_hint(p, keys, TUI_PALETTE, "everything");
+	draw_hint(p, keys, TUI_HELP, "keys");
 }
 
 static void draw_footer(struct tui *t, int y)
@@ -390,11 +392,10 @@ static void draw_footer(struct tui *t, int y)
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_DIM, ROLE_BG);
 	uint8_t where = views[tui_focus(t)]->where;
 	cells_fill(&t->grid, r, p.st);
-	if (t->is_leader) {
-		cells_str(&p, " , then:  f functions  s strings  i imports  e exports  n symbols  (Esc no)");
-		return;
-	}
-	tui_draw_hints(&p, where);
+	if (t->prefix.key)
+		tui_prefix_draw(t, &p);
+	else
+		tui_draw_hints(&p, t->keys, where);
 }
 
 int tui_functions_width(int screen_w)
@@ -455,7 +456,7 @@ void tui_draw(struct tui *t)
 		draw_footer(t, t->grid.h - 1);
 	}
 	tui_overlays_draw(t);
-	if (t->is_leader && t->is_card)
+	if (t->prefix.key && t->is_card)
 		tui_card_draw(t);
 	if (t->prompt.kind)
 		tui_prompt_draw(t, t->grid.h - 1);
@@ -682,6 +683,14 @@ void tui_act(struct tui *t, enum tui_action a)
 		act_scry(t, a);
 }
 
+/* The key meant: of a layout with other letters the one at the same place, unless it is bound as it is. */
+static struct tui_stroke meant(const struct tui *t, struct tui_stroke s, uint8_t where)
+{
+	if (s.key < 0x80 || s.key >= TERM_KEY_ESC || (!t->prefix.key && tui_keymap_action(t->keys, &s, 1, where)))
+		return s;
+	return (struct tui_stroke){tui_keymap_char(t->keys, s.key), s.mods};
+}
+
 static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 {
 	/* A running search keeps its line until it ends. */
@@ -698,15 +707,17 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 	}
 	if (tui_pending_key(t, key, mods))
 		return;
-	if (key == ',' && !mods && !t->is_leader) {
-		tui_leader_begin(t, now_ns());
+	uint8_t where = views[tui_focus(t)]->where;
+	struct tui_stroke s[TUI_STROKES_MAX] = {t->prefix, meant(t, (struct tui_stroke){key, mods}, where)};
+	bool is_second = t->prefix.key != 0;
+	t->prefix.key = 0;
+	if (!is_second && tui_keymap_is_prefix(t->keys, s[1], where)) {
+		tui_prefix_begin(t, s[1], now_ns());
 		return;
 	}
-	bool is_leader = t->is_leader;
-	t->is_leader = false;
-	if (is_leader && key == TERM_KEY_ESC)
+	enum tui_action a = tui_keymap_action(t->keys, is_second ? s : s + 1, is_second ? 2 : 1, where);
+	if (is_second && a == TUI_NONE && (key == TERM_KEY_ESC || key == TERM_KEY_BACKSPACE || (key == 'g' && mods == TERM_CTRL)))
 		return;
-	enum tui_action a = tui_action_for(key, mods, views[tui_focus(t)]->where, is_leader);
 	if (a == TUI_BACK && t->search_job)
 		a = TUI_CANCEL;
 	if (a == TUI_NONE)
@@ -792,7 +803,7 @@ void tui_event(struct tui *t, const struct term_ev *ev)
 	switch (ev->type) {
 	case TERM_EV_KEY:
 		/* Esc and a key sent in one go look like Alt+key; as long as that means nothing it is both of them. */
-		if (ev->mods & TERM_ALT && !tui_action_for(ev->key, ev->mods, TUI_IN_ANY, false)) {
+		if (ev->mods & TERM_ALT && !tui_key_action(t->keys, ev->key, ev->mods, TUI_IN_ANY)) {
 			on_key(t, TERM_KEY_ESC, 0);
 			on_key(t, ev->key, ev->mods & (uint8_t)~TERM_ALT);
 		} else {

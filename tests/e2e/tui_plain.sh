@@ -26,5 +26,20 @@ like "nothing stands in the way of leaving" '>' "$out"
 is "a file that is not there" 3 $?
 out=$("$SCRY" keys)
 like "scry keys lists an action with its keys" '^g +GOTO +Go to an address or a name' "$out"
+out=$("$SCRY" keys --preset vim-strict)
+like "a preset's keys" '^gg Ctrl\+Home +TOP ' "$out"
+is "every action in every preset" 1 "$(for p in ida ghidra binja vim-strict r2; do "$SCRY" keys --preset $p | grep -c '^[^#]'; done | sort -u | wc -l)"
+export XDG_CONFIG_HOME=$WORK/config
+mkdir -p "$WORK/config/scry"
+printf 'preset r2\nGOTO = q\nQUIT = q\n' >"$WORK/config/scry/keys"
+status "a conflict is an error" 2 "$SCRY" keys
+like "with its file and line" "config/scry/keys:3: q is a key of GOTO in line 2 already" "$ERR"
+like "the rest holds" '^q +GOTO' "$OUT"
+like "the preset of the file too" '^dr +RENAME' "$OUT"
+status "a preset that is not there" 1 "$SCRY" keys --preset nothing
+like "says which there are" 'vim-strict' "$ERR"
+status "a word too many" 2 "$SCRY" keys all
+rm "$WORK/config/scry/keys"
+out=$("$SCRY" keys)
 like "and one that has none" '^- +THEME' "$out"
 plan

@@ -5,7 +5,7 @@
  * for a machine that is busy, not claims.
  */
 #include "pty_term.h"
-#include "tui/actions.h"
+#include "tui/keymap.h"
 #include "tui/term/input.h"
 
 #include <signal.h>
@@ -276,15 +276,13 @@ static void test_every_key(void)
 			const char *k = tui_action_info((enum tui_action)a)->keys;
 			for (; *k && a != TUI_QUIT;) {
 				char bytes[PTY_KEY_MAX];
-				uint32_t key;
-				uint8_t mods;
+				struct tui_stroke s[TUI_STROKES_MAX];
 				size_t len = strcspn(k, " ");
-				bool is_leader = len == 2 && *k == ',';
-				if (term_key_parse(k + is_leader, len - is_leader, &key, &mods)) {
+				unsigned cnt = tui_strokes_parse(k, len, s);
+				if (cnt) {
 					pty_keys(&t, views[v]);
-					if (is_leader)
-						pty_keys(&t, ",");
-					pty_send(&t, bytes, pty_encode_key(key, mods, bytes));
+					for (unsigned i = 0; i < cnt; i++)
+						pty_send(&t, bytes, pty_encode_key(s[i].key, s[i].mods, bytes));
 					/* A lone Esc and what follows must not become Alt+key. */
 					pty_pump(&t, 60, 0);
 					pty_keys(&t, "\x03\x03");

@@ -280,10 +280,22 @@ def docs(folder):
             f.write(bytes([option]) + row.encode())
 
 
+KEYMAPS = [b"GOTO = gg go\nRENAME += Ctrl+N\n# x\n", b"preset r2\nquit =\n", b"langmap \xd0\xb9\xd1\x86 qw\n", b"GOTO = n\nRENAME = n\n", b"langmap a\n",
+           b"UP = x\r\nDOWN += ,x Alt+Up F12\n", b"\xff = \xff\nGOTO = \xc3\n"]
+
+
+def keymaps(folder):
+    presets = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/tui/keys")
+    rows = KEYMAPS + [open(os.path.join(presets, p), "rb").read() for p in sorted(os.listdir(presets)) if p != "meson.build"]
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"k{i}"), "wb") as f:
+            f.write(row)
+
+
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
-             "symfile": symfile, "docs": docs}
+             "symfile": symfile, "docs": docs, "keymaps": keymaps}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)

@@ -666,6 +666,15 @@ static void test_caps_environment(void **state)
 	assert_true(CAPS("TERM=xterm", "LANG=de_DE.UTF-8").is_utf8);
 	assert_false(CAPS("TERM=xterm", "LC_ALL=C", "LANG=de_DE.UTF-8").is_utf8);
 	assert_true(CAPS("TERM=linux").is_console);
+	assert_false(CAPS("TERM=xterm", "LANG=de_DE.UTF-8", "SCRY_NO=unicode").is_utf8);
+	assert_int_equal(CAPS("TERM=xterm", "COLORTERM=truecolor", "SCRY_NO=truecolor").depth, TERM_256);
+	for (int cap = 0; cap < TERM_CAP_COUNT; cap++) {
+		char no[64];
+		snprintf(no, sizeof(no), "SCRY_NO=x%s %s,", term_cap_name((enum term_cap)cap), term_cap_name((enum term_cap)cap));
+		assert_int_equal(CAPS("TERM=xterm", no).no, 1u << cap);
+		assert_true(term_caps_is_name(term_cap_name((enum term_cap)cap)));
+	}
+	assert_int_equal(CAPS("TERM=xterm", "SCRY_NO=xsync").no, 0);
 	assert_string_equal(term_caps_queries(&(struct term_caps){.is_console = true}), "\x1b[c");
 }
 
@@ -694,6 +703,10 @@ static void test_caps_replies(void **state)
 	assert_false(c.is_light);
 	tell(&c, "\x1b]11;rgb:zz\x1b\\\x1b]11;rgb:ff/ff\x1b\\\x1bP\x1b\\");
 	assert_false(c.is_light);
+	/* What is not to be used is not, whatever the terminal says. */
+	c = CAPS("TERM=xterm", "SCRY_NO=sync margins bce keys ground truecolor");
+	tell(&c, "\x1b[?2026;2$y\x1b[?69;1$y\x1b[?0u\x1bP1+r626365\x1b\\\x1bP1+r524742=8\x1b\\\x1b]11;rgb:ffff/ffff/eeee\x1b\\");
+	assert_false(c.has_sync || c.has_margins || c.has_bce || c.has_key_codes || c.is_light || c.depth == TERM_TRUE);
 }
 
 /* --- contrast ------------------------------------------------------------------------------------------------ */

@@ -164,7 +164,7 @@ static void test_pages_at_three_sizes(void **state)
 	static const struct { int w, h; const char *name; } sizes[] = {{40, 10, "small"}, {100, 24, "middle"}, {160, 40, "large"}};
 	static const struct { const char *keys, *name; } pages[] = {
 		{"", "start"}, {"B Tab", "functions"}, {"\\ Tab Tab", "hex"}, {"\"", "strings"}, {", i", "imports"}, {"M", "map"},
-		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"?", "help"}, {"/", "search"}, {",", "leader"}, {"P", "problems"},
+		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"/", "search"}, {"P", "problems"},
 		{"Space", "graph"}, {"Space z z J", "graph-names"}, {"s j j", "split"},
 	};
 	char name[64];
@@ -444,6 +444,8 @@ static void test_search(void **state)
 	assert_true(page_has("past the end"));
 	keys("N");
 	assert_int_equal(tui.listing.va, FAKE_TEXT + 10 * FAKE_FUNC_LEN);
+	keys("/ Enter"); /* nothing typed: the next one */
+	assert_true(page_has("past the end"));
 	keys("/ 'absent Enter");
 	assert_true(page_has("not found: absent"));
 	keys("Ctrl+F 'all Enter");
@@ -723,21 +725,47 @@ static void test_every_action(void **state)
 		snprintf(text, sizeof(text), "%.*s", (int)row->col[0].len, row->col[0].s);
 		assert_string_equal(text, info->text);
 		keys("Enter");
-		close_tui();
 		for (const char *k = info->keys; *k;) {
 			size_t len = strcspn(k, " ");
-			bool is_leader = len == 2 && k[0] == ',';
-			uint32_t key;
-			uint8_t mods;
-			assert_true(term_key_parse(k + is_leader, len - is_leader, &key, &mods));
+			struct tui_stroke s[TUI_STROKES_MAX];
+			unsigned cnt = tui_strokes_parse(k, len, s);
+			assert_true(cnt > 0);
 			for (unsigned where = 1; where & TUI_IN_ANY; where <<= 1) {
-				enum tui_action got = tui_action_for(key, mods, (uint8_t)where, is_leader);
+				enum tui_action got = tui_keymap_action(tui.keys, s, cnt, (uint8_t)where);
 				/* Where it is not this one, it is one made for that place. */
 				if (info->where & where && got != (enum tui_action)a)
 					assert_true(__builtin_popcount(tui_action_info(got)->where) < __builtin_popcount(info->where));
 			}
 			k += len + (k[len] == ' ');
 		}
+		close_tui();
+	}
+}
+
+/* The help card has every action with its keys, at any size, when it is scrolled through. */
+static void test_help_has_everything(void **state)
+{
+	static const int sizes[][2] = {{40, 10}, {100, 24}, {160, 40}};
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		struct buf seen = {0};
+		open_tui(300, sizes[i][0], sizes[i][1]);
+		keys("?");
+		for (int page = 0; page < 100; page++) {
+			page_text(&seen);
+			seen.len--;
+			keys("PgDn");
+		}
+		buf_add_ch(&seen, '\0');
+		for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
+			char keys_of[32];
+			const char *k = tui_keymap_keys(tui.keys, (enum tui_action)a);
+			snprintf(keys_of, sizeof(keys_of), "  %.*s", 20, *k ? k : "(palette)");
+			assert_non_null(strstr(seen.data, keys_of));
+			snprintf(keys_of, sizeof(keys_of), "%.12s", tui_action_info((enum tui_action)a)->text);
+			assert_non_null(strstr(seen.data, keys_of));
+		}
+		buf_fini(&seen);
+		close_tui();
 	}
 }
 
@@ -766,6 +794,8 @@ static void test_opening_behind_the_first_frame(void **state)
 	int fd = mkstemp(path);
 	int event_fd = eventfd(0, 0);
 	assert_true(fd >= 0 && ftruncate(fd, 3 << 20) == 0);
+	struct tui_keymap *map = tui_keymap_new();
+	o.map = map;
 	tui_opening_start(&o, path, event_fd);
 	for (int w = 1; w < 200; w += 33) {
 		assert_true(tui_opening_draw(&o, w, 1 + w / 4, false));
@@ -794,6 +824,7 @@ static void test_opening_behind_the_first_frame(void **state)
 	assert_non_null(o.ses);
 	ses_close(o.ses);
 	tui_opening_fini(&o);
+	tui_keymap_free(map);
 	close(event_fd);
 	close(fd);
 	unlink(path);
@@ -996,6 +1027,7 @@ int main(void)
 		cmocka_unit_test(test_graph_mouse),
 		cmocka_unit_test(test_graph_behind),
 		cmocka_unit_test(test_every_action),
+		cmocka_unit_test(test_help_has_everything),
 		cmocka_unit_test(test_tiny_and_huge),
 		cmocka_unit_test(test_opening_behind_the_first_frame),
 		cmocka_unit_test(test_symbol_palette),

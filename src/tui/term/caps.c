@@ -9,6 +9,50 @@
 
 static const char *const depth_names[] = {"mono", "16", "256", "true"};
 
+static const struct { const char *name, *text; } caps[TERM_CAP_COUNT] = {
+	[TERM_CAP_TRUECOLOR] = {"truecolor", "24-bit colours; without them the nearest of 256"},
+	[TERM_CAP_SYNC] = {"sync", "a frame is shown whole (mode 2026)"},
+	[TERM_CAP_MARGINS] = {"margins", "panes scroll on their own (mode 69)"},
+	[TERM_CAP_BCE] = {"bce", "erasing takes the ground's colour"},
+	[TERM_CAP_KEYS] = {"keys", "keys as codes: Esc at once, Ctrl+Enter"},
+	[TERM_CAP_GROUND] = {"ground", "light or dark as the terminal is (OSC 11)"},
+	[TERM_CAP_MOUSE] = {"mouse", "clicks, drags, the wheel"},
+	[TERM_CAP_PASTE] = {"paste", "a paste is text, never keys (mode 2004)"},
+	[TERM_CAP_CLIPBOARD] = {"clipboard", "copying sets the terminal's clipboard (OSC 52); a file has it in any case"},
+	[TERM_CAP_UNICODE] = {"unicode", "lines and signs beyond ASCII"},
+};
+
+const char *term_cap_name(enum term_cap c)
+{
+	return caps[c].name;
+}
+
+const char *term_cap_text(enum term_cap c)
+{
+	return caps[c].text;
+}
+
+bool term_caps_is_name(const char *name)
+{
+	for (int c = 0; c < TERM_CAP_COUNT; c++) {
+		if (!strcmp(caps[c].name, name))
+			return true;
+	}
+	return false;
+}
+
+/* Whether `word` is among the words of `all`, which blanks and commas part. */
+static bool has_word(const char *all, const char *word)
+{
+	for (const char *at = all ? all : ""; *at;) {
+		size_t len = strcspn(at, " ,");
+		if (len == strlen(word) && !strncasecmp(at, word, len))
+			return true;
+		at += len + (at[len] != '\0');
+	}
+	return false;
+}
+
 const char *term_depth_name(enum term_depth d)
 {
 	return depth_names[d];
@@ -31,15 +75,13 @@ void term_caps_env(struct term_caps *c, const char *(*get)(const char *name))
 	const char *colorterm = get("COLORTERM");
 	const char *fixed = get("SCRY_COLOR");
 	const char *no = get("SCRY_NO");
+	for (int cap = 0; cap < TERM_CAP_COUNT; cap++)
+		c->no |= (uint32_t)has_word(no, caps[cap].name) << cap;
 	const char *locale = is_set(get("LC_ALL")) ? get("LC_ALL") : is_set(get("LC_CTYPE")) ? get("LC_CTYPE") : get("LANG");
-	c->is_utf8 = has(locale, "utf-8") || has(locale, "utf8");
+	c->is_utf8 = (has(locale, "utf-8") || has(locale, "utf8")) && !term_caps_no(c, TERM_CAP_UNICODE);
 	c->is_dumb = !is_set(term) || strcmp(term, "dumb") == 0;
 	c->is_console = term && strcmp(term, "linux") == 0;
-	c->no_sync = has(no, "sync");
-	c->no_margins = has(no, "margins");
-	c->no_bce = has(no, "bce");
-	c->no_key_codes = has(no, "keys");
-	c->has_bce = has(term, "tmux") && !c->no_bce;
+	c->has_bce = has(term, "tmux") && !term_caps_no(c, TERM_CAP_BCE);
 	if (has(colorterm, "truecolor") || has(colorterm, "24bit") || has(term, "direct"))
 		c->depth = TERM_TRUE;
 	else if (has(term, "256color") || has(term, "kitty") || has(term, "alacritty") || has(term, "foot"))
@@ -48,6 +90,8 @@ void term_caps_env(struct term_caps *c, const char *(*get)(const char *name))
 		c->depth = TERM_MONO;
 	else
 		c->depth = TERM_16;
+	if (c->depth == TERM_TRUE && term_caps_no(c, TERM_CAP_TRUECOLOR))
+		c->depth = TERM_256;
 	if (is_set(get("NO_COLOR"))) {
 		c->depth = TERM_MONO;
 		c->is_depth_fixed = true;
@@ -90,7 +134,7 @@ static bool contains(const char *s, size_t len, const char *part)
 
 static bool set_true_colour(struct term_caps *c)
 {
-	if (c->is_depth_fixed || c->depth == TERM_TRUE)
+	if (c->is_depth_fixed || c->depth == TERM_TRUE || term_caps_no(c, TERM_CAP_TRUECOLOR))
 		return false;
 	c->depth = TERM_TRUE;
 	return true;
@@ -104,17 +148,17 @@ static bool reply_csi(struct term_caps *c, const char *s, size_t len)
 		c->is_answered = true;
 		return false;
 	}
-	if (s[len - 1] == 'u' && !c->has_key_codes && !c->no_key_codes) {
+	if (s[len - 1] == 'u' && !c->has_key_codes && !term_caps_no(c, TERM_CAP_KEYS)) {
 		c->has_key_codes = true;
 		return true;
 	}
 	/* DECRPM: 1 set, 2 reset, 3 always set; 0 not known, 4 always reset. */
 	bool is_known = contains(s, len, ";1$y") || contains(s, len, ";2$y") || contains(s, len, ";3$y");
-	if (is_known && starts(s, len, "?2026;") && !c->has_sync && !c->no_sync) {
+	if (is_known && starts(s, len, "?2026;") && !c->has_sync && !term_caps_no(c, TERM_CAP_SYNC)) {
 		c->has_sync = true;
 		return true;
 	}
-	if (is_known && starts(s, len, "?69;") && !c->has_margins && !c->no_margins) {
+	if (is_known && starts(s, len, "?69;") && !c->has_margins && !term_caps_no(c, TERM_CAP_MARGINS)) {
 		c->has_margins = true;
 		return true;
 	}
@@ -126,7 +170,7 @@ static bool reply_ground(struct term_caps *c, const char *s, size_t len)
 {
 	static const char prefix[] = "11;rgb:";
 	static const unsigned weight[3] = {30, 59, 11};
-	if (!starts(s, len, prefix))
+	if (!starts(s, len, prefix) || term_caps_no(c, TERM_CAP_GROUND))
 		return false;
 	unsigned luma = 0;
 	size_t i = sizeof(prefix) - 1;
@@ -150,8 +194,8 @@ static bool reply_dcs(struct term_caps *c, const char *s, size_t len)
 	if (starts(s, len, "1+r524742"))
 		return set_true_colour(c);
 	if (starts(s, len, "1+r626365")) {
-		bool is_news = !c->has_bce && !c->no_bce;
-		c->has_bce = !c->no_bce;
+		bool is_news = !c->has_bce && !term_caps_no(c, TERM_CAP_BCE);
+		c->has_bce = !term_caps_no(c, TERM_CAP_BCE);
 		return is_news;
 	}
 	if (starts(s, len, "1$r"))
@@ -168,7 +212,7 @@ static bool reply_dcs(struct term_caps *c, const char *s, size_t len)
 	if (!starts(c->name, n, "tmux"))
 		return false;
 	set_true_colour(c);
-	c->has_bce = !c->no_bce;
+	c->has_bce = !term_caps_no(c, TERM_CAP_BCE);
 	return true;
 }
 

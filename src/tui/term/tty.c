@@ -11,10 +11,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define ENTER_MODES                                                                         \
-	"\x1b[?1049h\x1b[?7l\x1b[?25l\x1b(B"       /* alternate screen, no autowrap, ASCII */ \
-	"\x1b[?1000h\x1b[?1002h\x1b[?1006h"        /* mouse: buttons, drags, SGR form */      \
-	"\x1b[?2004h\x1b[?1004l"                   /* bracketed paste; no focus events */
+#define ENTER_MODES "\x1b[?1049h\x1b[?7l\x1b[?25l\x1b(B\x1b[?1004l" /* alternate screen, no autowrap, ASCII, no focus events */
+#define ENTER_MOUSE "\x1b[?1000h\x1b[?1002h\x1b[?1006h"          /* buttons, drags, SGR form */
+#define ENTER_PASTE "\x1b[?2004h"
 /* CAN ends a sequence that was cut in the middle. */
 #define LEAVE_MODES                                                          \
 	"\x18\x1b[?2026l\x1b[r\x1b[?69l\x1b[m\x1b[?1006l\x1b[?1002l\x1b[?1000l" \
@@ -97,16 +96,23 @@ static void build_leave(const struct term_tty *t, bool is_console)
 	tty_saved.leave_len = (size_t)n;
 }
 
-static void enter(void)
+static void enter(struct term_tty *t)
 {
 	tcsetattr(tty_saved.fd, TCSANOW, &tty_saved.raw);
 	tty_saved.is_active = 1;
+	buf_add_str(&t->pending, ENTER_MODES);
+	if (!t->no_mouse)
+		buf_add_str(&t->pending, ENTER_MOUSE);
+	if (!t->no_paste)
+		buf_add_str(&t->pending, ENTER_PASTE);
 }
 
 struct err *term_tty_open(struct term_tty *t, const struct term_caps *caps)
 {
 	memset(t, 0, sizeof(*t));
 	t->fd = -1;
+	t->no_mouse = term_caps_no(caps, TERM_CAP_MOUSE);
+	t->no_paste = term_caps_no(caps, TERM_CAP_PASTE);
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return err_new(ERR_ENV, "the workbench needs a terminal on stdin and stdout");
 	char name[128];
@@ -125,8 +131,7 @@ struct err *term_tty_open(struct term_tty *t, const struct term_caps *caps)
 	tty_saved.raw.c_cc[VTIME] = 0;
 	tty_saved.fd = t->fd;
 	build_leave(t, caps->is_console);
-	enter();
-	buf_add_str(&t->pending, ENTER_MODES);
+	enter(t);
 	return NULL;
 }
 
@@ -168,8 +173,7 @@ void term_tty_suspend(struct term_tty *t)
 
 void term_tty_resume(struct term_tty *t)
 {
-	enter();
-	buf_add_str(&t->pending, ENTER_MODES);
+	enter(t);
 	if (t->has_key_codes)
 		buf_add_str(&t->pending, "\x1b[>1u");
 }

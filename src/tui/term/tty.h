@@ -16,6 +16,7 @@
 struct term_tty {
 	int fd;             /* our own open description where possible, so that O_NONBLOCK is ours alone */
 	bool is_shared_fd;  /* it is the caller's stdin after all */
+	bool no_mouse, no_paste; /* modes that are not switched on */
 	bool has_key_codes; /* kitty's keyboard protocol was switched on */
 	struct buf pending; /* bytes the terminal has not taken yet */
 	size_t sent;        /* of pending */
