@@ -75,6 +75,33 @@ struct ses_text ses_prototype_at(struct ses_snap *sn, uint64_t va, struct arena 
 	return t.len && is_renamed ? with_name(t, ses_name_loc(sn, loc, a), a) : t;
 }
 
+static bool is_function(struct ses_snap *sn, uint32_t loc)
+{
+	return image_func_starting(sn->im, loc) != UINT32_MAX || image_import_at(sn->im, loc);
+}
+
+void ses_type_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_type_info *ret)
+{
+	uint32_t loc = space_loc(sn->space, va);
+	*ret = (struct ses_type_info){.is_func = loc != LOC_NONE && is_function(sn, loc), .text = {"", 0}, .source = ""};
+	if (ret->is_func) {
+		ret->text = ses_prototype_at(sn, va, a, &ret->source);
+		return;
+	}
+	const struct ses_typed *typed = loc == LOC_NONE ? NULL : ses_typed_at(sn, loc);
+	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
+	_cleanup_buf_ struct buf b = {0};
+	struct err *e = typed && typed->loc == loc ? ses_types_lock(sn, &ts) : &err_not_found;
+	if (!e) {
+		types_print(ts->t, typed->type, NULL, &b);
+		struct ses_text line = ses_types_line(&b);
+		char *s = arena_strndup(a, line.s, line.len);
+		ret->text = ses_text_of(s, line.len);
+		ret->source = edits_find(sn->edits, EDITS_TYPE, va, "") ? "user" : "dwarf";
+	}
+	err_free(e);
+}
+
 /* --- canonical form --- */
 
 static char *take_text(struct buf *b, struct arena *a)
@@ -178,11 +205,6 @@ static const char *refuse_type(struct ses_snap *sn, const struct edits_change *c
 			return "the type has no size here: it is incomplete";
 	}
 	return refuse_extent(sn, c, len, a);
-}
-
-static bool is_function(struct ses_snap *sn, uint32_t loc)
-{
-	return image_func_starting(sn->im, loc) != UINT32_MAX || image_import_at(sn->im, loc);
 }
 
 static const char *refuse_proto(struct ses_snap *sn, const struct edits_change *c, struct arena *a)

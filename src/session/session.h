@@ -333,6 +333,11 @@ _must_use_ struct err *ses_changes(struct ses *s, const struct ses_changes_ask *
 				   uint32_t *ret_cnt, uint64_t *ret_total);
 /* Everything that stands, by address, kind and sub: `after`, and who stated it when. *ret_rev is the revision of it all. */
 _must_use_ struct err *ses_stated(struct ses *s, struct arena *a, struct ses_entry **ret, size_t *ret_cnt, uint64_t *ret_rev);
+
+/* The type of the data at va or, of a function or import, its prototype; text "" when none is known. */
+struct ses_type_info { bool is_func; struct ses_text text; const char *source; /* "user", "dwarf", "builtin", "" */ };
+void ses_type_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_type_info *ret);
+
 /* How the number of an operand (or of a datum: 0) at va is written, and what else it could be; false when there is none. */
 struct ses_formats {
 	const char *now;          /* "hex", ..., "enum:NAME", "default" */

@@ -92,7 +92,7 @@ static void start_next(struct tui *t)
 	tui_job_start(t, &e->job);
 }
 
-static void submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value)
+void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value)
 {
 	struct tui_edit *e = calloc(1, sizeof(*e));
 	if (!e) {
@@ -179,7 +179,7 @@ bool tui_edit_act(struct tui *t, enum tui_action a)
 	char text[TUI_FILTER_MAX] = "";
 	uint64_t va;
 	if (a == TUI_UNDO || a == TUI_REDO) {
-		submit(t, a == TUI_UNDO ? "undo" : "redo", "", 0, "");
+		tui_edit_submit(t, a == TUI_UNDO ? "undo" : "redo", "", 0, "");
 		return true;
 	}
 	if (a == TUI_HISTORY) {
@@ -213,10 +213,12 @@ void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text,
 {
 	if (!strcmp(text, before))
 		return;
-	if (kind == TUI_PROMPT_RENAME)
-		submit(t, "rename", "", t->edit_va, text);
+	if (kind == TUI_PROMPT_RETYPE || kind == TUI_PROMPT_PROTOTYPE)
+		tui_edit_submit(t, kind == TUI_PROMPT_RETYPE ? "retype" : "set_prototype", "", t->edit_va, text);
+	else if (kind == TUI_PROMPT_RENAME)
+		tui_edit_submit(t, "rename", "", t->edit_va, text);
 	else
-		submit(t, "comment", kind == TUI_PROMPT_COMMENT ? "line" : "block", t->edit_va, text);
+		tui_edit_submit(t, "comment", kind == TUI_PROMPT_COMMENT ? "line" : "block", t->edit_va, text);
 }
 
 static struct ses_text text_of(const char *s)

@@ -192,6 +192,16 @@ static void do_action(struct plain *p, enum tui_action a, const char *rest)
 		tui_edit_accept(t, a == TUI_RENAME ? TUI_PROMPT_RENAME : TUI_PROMPT_COMMENT, rest, "");
 		tui_news(t);
 		return;
+	case TUI_RETYPE:
+		tui_act(t, a);
+		tui_edit_accept(t, t->prompt.kind, rest, "");
+		tui_news(t);
+		return;
+	case TUI_FORMAT_NEXT:
+	case TUI_FORMAT_PREV:
+		tui_act(t, a);
+		tui_news(t);
+		return;
 	case TUI_VIEW_LISTING:
 		print_here(p);
 		return;

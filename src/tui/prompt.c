@@ -11,7 +11,7 @@
  * change.
  */
 static const char *const labels[TUI_PROMPT_COUNT] = {"", "go to: ", "search: ", "list matches of: ", "filter: ", ":", "name: ", "comment: ",
-						     "comment above: "};
+						     "comment above: ", "type: ", "prototype: "};
 
 /* The list a filter acts on: that of the view with the focus. */
 static struct tui_list *filtered(struct tui *t)
@@ -53,7 +53,8 @@ static void accept(struct tui *t)
 	uint64_t va;
 	remember(p);
 	p->kind = TUI_PROMPT_NONE;
-	if (kind == TUI_PROMPT_RENAME || kind == TUI_PROMPT_COMMENT || kind == TUI_PROMPT_BLOCK) {
+	if (kind == TUI_PROMPT_RENAME || kind == TUI_PROMPT_COMMENT || kind == TUI_PROMPT_BLOCK || kind == TUI_PROMPT_RETYPE ||
+	    kind == TUI_PROMPT_PROTOTYPE) {
 		tui_edit_accept(t, kind, p->text, p->before);
 		return;
 	}
@@ -314,6 +315,10 @@ void tui_prompt_draw(struct tui *t, int y)
 		cells_str(&pen, "text, or hex:de ad ?? ef  rx:pattern  imm:0x10  insn:mov*");
 	else if (p->kind == TUI_PROMPT_RENAME)
 		cells_str(&pen, "a name; nothing takes the given name away");
+	else if (p->kind == TUI_PROMPT_RETYPE)
+		cells_str(&pen, "a C type, as in struct pair [4]; nothing takes the given type away");
+	else if (p->kind == TUI_PROMPT_PROTOTYPE)
+		cells_str(&pen, "as in int f(char *, ...); nothing takes the given prototype away");
 	else if (p->kind == TUI_PROMPT_COMMAND)
 		cells_str(&pen, "an action (suspend, view-hex, theme ...), a name or an address; Tab completes");
 	else if (p->kind == TUI_PROMPT_GOTO)

@@ -240,6 +240,7 @@ void tui_split_draw(struct tui *t, bool is_focused);
 
 enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_PROMPT_SEARCH_ALL, TUI_PROMPT_FILTER,
 		       TUI_PROMPT_COMMAND, TUI_PROMPT_RENAME, TUI_PROMPT_COMMENT, TUI_PROMPT_BLOCK,
+		       TUI_PROMPT_RETYPE, TUI_PROMPT_PROTOTYPE,
 		       TUI_PROMPT_COUNT };
 
 #define TUI_HISTORY_MAX 16
@@ -318,6 +319,10 @@ struct tui_edit;
 /* Renaming, comments, undo, redo, history; false when the action is none of them. */
 bool tui_edit_act(struct tui *t, enum tui_action a);
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
+/* An edit for the journal, written by a job; an empty value takes the thing away. */
+void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value);
+/* Types, prototypes and formats of numbers; false when the action is none of them. */
+bool tui_typing_act(struct tui *t, enum tui_action a);
 /* Puts edits that are not on disk yet into lines, with a '*' behind them. */
 void tui_edits_show(struct tui *t, struct ses_head *lines, uint32_t cnt);
 void tui_edits_finish(struct tui *t);
@@ -437,6 +442,8 @@ enum tui_view tui_focus(const struct tui *t);
 bool tui_focus_va(struct tui *t, uint64_t *ret);
 /* The target of the operand under the listing's cursor; false when the cursor is on none. */
 bool tui_listing_operand(struct tui *t, uint64_t *ret);
+/* The number of the operand under the cursor; -1: none. */
+int tui_listing_operand_idx(struct tui *t);
 /* The target of the listing's current line; false when it has none. */
 bool tui_listing_target(struct tui *t, uint64_t *ret);
 /* The word under the listing's cursor; "" when there is none. */

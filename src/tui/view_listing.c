@@ -725,6 +725,13 @@ bool tui_listing_operand(struct tui *t, uint64_t *ret)
 	return true;
 }
 
+int tui_listing_operand_idx(struct tui *t)
+{
+	const struct ses_head *h = current(t);
+	const struct ses_span *s = h && is_item_line(h) ? token_at(h, t->listing.off) : NULL;
+	return s && s->operand != 255 ? s->operand : -1;
+}
+
 bool tui_listing_target(struct tui *t, uint64_t *ret)
 {
 	const struct ses_head *h = current(t);

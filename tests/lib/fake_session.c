@@ -559,6 +559,30 @@ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const st
 	return NULL;
 }
 
+/* What is typed or written in a form is the newest edit of that kind at that place. */
+static const struct fake_edit *newest(const char *op, uint64_t va)
+{
+	for (size_t i = fake_config.edit_cnt; i-- > 0;) {
+		if (fake_config.edits[i].va == va && !strcmp(fake_config.edits[i].op, op))
+			return &fake_config.edits[i];
+	}
+	return NULL;
+}
+
+void ses_type_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_type_info *ret)
+{
+	bool is_func = (va - FAKE_TEXT) % FAKE_FUNC_LEN == 0;
+	const struct fake_edit *f = newest(is_func ? "set_prototype" : "retype", va);
+	*ret = (struct ses_type_info){.is_func = is_func, .text = text(f ? f->value : is_func ? "int f(void)" : ""), .source = ""};
+}
+
+bool ses_formats_at(struct ses_snap *sn, uint64_t va, unsigned operand, struct arena *a, struct ses_formats *ret)
+{
+	const struct fake_edit *f = newest("format", va);
+	*ret = (struct ses_formats){.now = f && *f->value ? f->value : "default", .choices = {"default", "hex", "char"}, .choice_cnt = 3};
+	return operand == 1;
+}
+
 struct err *ses_refresh(struct ses *s)
 {
 	fake_publish(s);

@@ -985,6 +985,39 @@ static void test_edits(void **state)
 	close_tui();
 }
 
+static void test_typing(void **state)
+{
+	open_tui(300, 120, 30);
+	uint64_t start = tui.listing.va;
+	keys("y");
+	assert_int_equal(tui.prompt.kind, TUI_PROMPT_PROTOTYPE);
+	assert_string_equal(tui.prompt.text, "int f(void)"); /* what it is now */
+	keys("Enter");
+	assert_int_equal(fake_config.edit_cnt, 0);
+	keys("y Ctrl+U 'void Space 'f(long) Enter");
+	assert_string_equal(fake_config.edits[0].op, "set_prototype");
+	assert_string_equal(fake_config.edits[0].value, "void f(long)");
+	assert_int_equal(fake_config.edits[0].va, start);
+	keys("j y");
+	assert_int_equal(tui.prompt.kind, TUI_PROMPT_RETYPE);
+	assert_string_equal(tui.prompt.text, "");
+	keys("'int Enter");
+	assert_string_equal(fake_config.edits[1].op, "retype");
+	keys("y");
+	assert_string_equal(tui.prompt.text, "int");
+	keys("Esc j o");
+	assert_string_equal(fake_config.edits[2].op, "format");
+	assert_string_equal(fake_config.edits[2].sub, "1");
+	assert_string_equal(fake_config.edits[2].value, "hex");
+	keys("o");
+	assert_string_equal(fake_config.edits[3].value, "char");
+	keys("o");
+	assert_string_equal(fake_config.edits[4].value, ""); /* the default */
+	keys("O");
+	assert_string_equal(fake_config.edits[5].value, "char");
+	close_tui();
+}
+
 /* Shown at once, counted when the job is done, and written though one leaves. */
 static void test_pending_edits(void **state)
 {
@@ -1036,6 +1069,7 @@ int main(void)
 		cmocka_unit_test(test_peek_and_tokens),
 		cmocka_unit_test(test_leader_card),
 		cmocka_unit_test(test_edits),
+		cmocka_unit_test(test_typing),
 		cmocka_unit_test(test_pending_edits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
