@@ -124,7 +124,7 @@ bool ses_va_of_row(struct ses_snap *sn, uint64_t row, uint64_t *ret_va)
 	return *ret_va != UINT64_MAX;
 }
 
-uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped)
+static uint32_t read_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped, bool is_original)
 {
 	uint32_t total = 0;
 	for (uint32_t i = 0; i < len;) {
@@ -134,10 +134,20 @@ uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out,
 			memset(mapped + i, n != 0, n ? n : 1);
 		if (!n)
 			out[i] = 0;
-		if (n && sn->edits)
+		if (n && sn->edits && !is_original)
 			ses_edit_patch(sn, va + i, out + i, n);
 		total += (uint32_t)n;
 		i += n ? (uint32_t)n : 1;
 	}
 	return total;
+}
+
+uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped)
+{
+	return read_bytes(sn, va, len, out, mapped, false);
+}
+
+uint32_t ses_original_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped)
+{
+	return read_bytes(sn, va, len, out, mapped, true);
 }

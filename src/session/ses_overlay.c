@@ -10,7 +10,7 @@
 
 #define NAME_MAX_LEN 1024
 #define COMMENT_MAX_LEN 65536
-#define PATCH_MAX_LEN 65536
+#define PATCH_MAX_LEN SES_PATCH_MAX
 
 /* --- reading --- */
 

@@ -170,6 +170,8 @@ bool ses_va_of_row(struct ses_snap *sn, uint64_t row, uint64_t *ret_va);
 /* Up to `len` bytes at va as the program sees them; mapped[i] (may be null) tells which are. Returns how many bytes of the
  * range are mapped. */
 uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped);
+/* The same without what was patched. */
+uint32_t ses_original_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped);
 
 /* --- lists ------------------------------------------------------------------------------------------------- */
 
@@ -345,6 +347,16 @@ struct ses_formats {
 	uint32_t choice_cnt;
 };
 bool ses_formats_at(struct ses_snap *sn, uint64_t va, unsigned operand, struct arena *a, struct ses_formats *ret);
+
+#define SES_PATCH_MAX 65536 /* bytes of one patch */
+
+/* A statement that stands, and the revision that made it. */
+struct ses_fact { uint64_t addr; struct ses_text sub, value; uint64_t rev; };
+/* All of one kind of edit (`op` as in struct ses_edit), by address; the filter is for value and sub. Error invalid: no such op. */
+_must_use_ struct err *ses_facts(struct ses_snap *sn, const struct ses_call *call, const char *op, struct ses_page *page, struct arena *a,
+				 struct ses_fact **ret);
+/* The patch that the byte at va is shown by, its value in hex; false when the byte is the file's. */
+bool ses_patch_at(struct ses_snap *sn, uint64_t va, struct ses_fact *ret);
 
 /* Brings the session's newest snapshot to the newest revision of the journal and the newest image: somebody else may have edited
  * or analysed. The old snapshot stays as it is for who holds it. */

@@ -15,7 +15,7 @@ struct tui_edit {
 	struct ses *ses;
 	char op[16], sub[16]; /* op "undo" and "redo" are steps */
 	uint64_t va;
-	char value[TUI_FILTER_MAX];
+	char *value;
 	struct arena arena;
 	struct err *err;
 	struct ses_edit edit;
@@ -46,6 +46,7 @@ static void fini(struct tui_job *j)
 {
 	struct tui_edit *e = (struct tui_edit *)j;
 	err_free(e->err);
+	free(e->value);
 	arena_fini(&e->arena);
 }
 
@@ -95,13 +96,15 @@ static void start_next(struct tui *t)
 void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value)
 {
 	struct tui_edit *e = calloc(1, sizeof(*e));
-	if (!e) {
+	if (e)
+		e->value = strdup(value);
+	if (!e || !e->value) {
+		free(e);
 		tui_say_err(t, &err_nomem);
 		return;
 	}
 	snprintf(e->op, sizeof(e->op), "%s", op);
 	snprintf(e->sub, sizeof(e->sub), "%s", sub);
-	snprintf(e->value, sizeof(e->value), "%s", value);
 	e->va = va;
 	e->ses = t->ses;
 	e->job.run = run;
@@ -185,6 +188,13 @@ bool tui_edit_act(struct tui *t, enum tui_action a)
 	if (a == TUI_HISTORY) {
 		tui_list_restart(&t->history);
 		tui_overlay_push(t, TUI_O_HISTORY);
+		return true;
+	}
+	if (a == TUI_PATCH || a == TUI_UNPATCH) {
+		if (a == TUI_PATCH)
+			tui_hex_edit_begin(t);
+		else
+			tui_hex_unpatch(t);
 		return true;
 	}
 	if (a != TUI_RENAME && a != TUI_COMMENT && a != TUI_COMMENT_BLOCK)

@@ -181,6 +181,8 @@ struct tui_hex_seg {
 	uint64_t row, row_cnt;
 };
 
+#define TUI_HEX_EDIT_MAX 256 /* bytes typed at once */
+
 struct tui_hex {
 	uint64_t va;              /* cursor byte */
 	uint64_t top;             /* row */
@@ -190,8 +192,28 @@ struct tui_hex {
 	struct tui_hex_seg *segs;
 	uint32_t seg_cnt;
 	uint64_t row_cnt;
+	int digits;               /* of addresses: 8, 12 or 16 */
 	struct arena arena;
+	bool hide_inspector;
+	bool is_editing;          /* keys are bytes, see hex_edit.c */
+	bool is_text;             /* typed as characters, not as digits */
+	uint64_t edit_va;         /* of the first byte typed */
+	uint32_t nibble_cnt;      /* half bytes typed */
+	uint8_t typed[TUI_HEX_EDIT_MAX];
 };
+/* Begins to type bytes over those at the cursor. */
+void tui_hex_edit_begin(struct tui *t);
+/* A key while bytes are typed; false: it is for whoever gets keys otherwise. */
+bool tui_hex_edit_key(struct tui *t, uint32_t key, uint8_t mods);
+void tui_hex_edit_paste(struct tui *t, const char *text, size_t len);
+/* Gives the file's bytes back where the cursor is in a patch. */
+void tui_hex_unpatch(struct tui *t);
+/* The typed byte at an address; false when none is. */
+bool tui_hex_typed(const struct tui *t, uint64_t va, uint8_t *ret);
+/* What the bytes at the cursor are as numbers, text, times: rows of the inspector. */
+#define TUI_INSPECT_W 46
+#define TUI_INSPECT_H 18
+void tui_hex_inspect_draw(struct tui *t, struct cells_rect r);
 
 /* The graph of a function: view_graph.c; what it shows is in graph_func.h. */
 struct tui_graph {
@@ -318,6 +340,8 @@ void tui_card_draw(struct tui *t);
 struct tui_edit;
 /* Renaming, comments, undo, redo, history; false when the action is none of them. */
 bool tui_edit_act(struct tui *t, enum tui_action a);
+/* An edit as the journal names them (struct ses_edit), shown as pending and written by a job; an empty value takes away. */
+void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value);
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
 /* An edit for the journal, written by a job; an empty value takes the thing away. */
 void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value);

@@ -697,6 +697,8 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 	if (!t->search_job)
 		*t->message = '\0';
 	t->opening = NULL;
+	if (!t->prompt.kind && !t->overlay_cnt && tui_hex_edit_key(t, key, mods))
+		return;
 	if (t->prompt.kind) {
 		tui_prompt_key(t, key, mods);
 		return;
@@ -781,7 +783,7 @@ static void on_mouse(struct tui *t, const struct term_ev *ev)
 		t->click_y = ev->y;
 		t->click_ns = is_double ? 0 : now;
 	}
-	if (t->prompt.kind)
+	if (t->prompt.kind || t->hex.is_editing)
 		return;
 	if (t->overlay_cnt)
 		tui_overlay_mouse(t, ev, is_double);
@@ -818,6 +820,8 @@ void tui_event(struct tui *t, const struct term_ev *ev)
 			tui_prompt_paste(t, ev->text, ev->text_len);
 		else if (t->overlay_cnt)
 			tui_overlay_paste(t, ev->text, ev->text_len);
+		else
+			tui_hex_edit_paste(t, ev->text, ev->text_len);
 		break;
 	case TERM_EV_PASTE_END:
 	case TERM_EV_REPLY:

@@ -39,6 +39,7 @@ static void load_segs(struct tui *t)
 		h->row_cnt += s.row_cnt;
 		end = last + ROW_LEN;
 	}
+	h->digits = end > UINT32_MAX || end < ROW_LEN ? (end - 1) >> 48 ? 16 : 12 : 8;
 }
 
 static uint64_t row_of(const struct tui_hex *h, uint64_t va)
@@ -69,13 +70,20 @@ struct layout {
 	int digits, file_col, hex_col, text_col;
 };
 
-static struct layout layout(int w)
+/* Sign, digits and a blank, 16 bytes with gaps, text. */
+#define BYTES_W (1 + ROW_LEN * 3 + 1 + ROW_LEN)
+#define FILE_W 10
+
+/* As many digits as addresses of the target have, and the offset in the file, where there is room for both. */
+static struct layout layout(const struct tui *t, int w)
 {
-	struct layout l = {.digits = w >= 90 ? 16 : w >= 82 ? 12 : 8, .file_col = -1, .text_col = -1};
+	int digits = t->hex.digits;
+	struct layout l = {.file_col = -1, .text_col = -1};
+	l.digits = 2 + digits + BYTES_W <= w ? digits : 8;
 	int x = 1 + l.digits + 1;
-	if (w >= 100) {
+	if (x + FILE_W + BYTES_W <= w) {
 		l.file_col = x;
-		x += 10;
+		x += FILE_W;
 	}
 	l.hex_col = x + 1;
 	x = l.hex_col + hex_col(ROW_LEN) + 1;
@@ -86,16 +94,27 @@ static struct layout layout(int w)
 
 struct hex_byte {
 	uint8_t value;
-	bool is_mapped, is_cur;
+	bool is_mapped, is_cur, is_patched, is_typed;
 };
+
+static enum term_role byte_role(const struct hex_byte *b)
+{
+	if (b->is_cur)
+		return ROLE_SELECT;
+	if (b->is_typed || b->is_patched)
+		return ROLE_WARN;
+	if (!b->is_mapped || !b->value)
+		return ROLE_DIM;
+	return b->value >= 0x20 && b->value < 0x7f ? ROLE_STRING : ROLE_TEXT;
+}
 
 static void draw_byte(struct tui *t, struct cells_rect r, const struct layout *l, int i, struct hex_byte b)
 {
 	static const char digits[] = "0123456789abcdef";
-	enum term_role bg = b.is_cur ? ROLE_BG_SELECT : ROLE_BG;
+	enum term_role bg = b.is_cur ? ROLE_BG_SELECT : b.is_typed ? ROLE_BG_WORD : ROLE_BG;
 	bool is_text = b.value >= 0x20 && b.value < 0x7f;
-	enum term_role fg = b.is_cur ? ROLE_SELECT : !b.is_mapped || !b.value ? ROLE_DIM : is_text ? ROLE_STRING : ROLE_TEXT;
-	struct cells_style st = tui_style(fg, bg);
+	struct cells_style st = tui_style(byte_role(&b), bg);
+	st.attr = b.is_patched || b.is_typed ? CELLS_UNDERLINE : 0;
 	int x = r.x + l->hex_col + hex_col(i);
 	if (x + 1 < r.x + r.w) {
 		cells_put(&t->grid, x, r.y, b.is_mapped ? (uint32_t)digits[b.value >> 4] : '?', st);
@@ -109,13 +128,16 @@ static void draw_byte(struct tui *t, struct cells_rect r, const struct layout *l
 
 static void draw_row(struct tui *t, struct cells_rect r, uint64_t va)
 {
-	struct layout l = layout(r.w);
+	struct layout l = layout(t, r.w);
 	uint8_t bytes[ROW_LEN];
+	uint8_t original[ROW_LEN];
 	bool mapped[ROW_LEN];
 	uint64_t off;
-	bool is_current = t->hex.va - va < ROW_LEN;
-	struct cells_pen p = tui_pen(t, r, 0, ROLE_KEY, ROLE_BG);
-	cells_str(&p, is_current ? ">" : " ");
+	ses_bytes(t->snap, va, ROW_LEN, bytes, mapped);
+	ses_original_bytes(t->snap, va, ROW_LEN, original, NULL);
+	bool is_patched = memcmp(bytes, original, ROW_LEN) != 0;
+	struct cells_pen p = tui_pen(t, r, 0, is_patched ? ROLE_WARN : ROLE_KEY, ROLE_BG);
+	cells_str(&p, t->hex.va - va < ROW_LEN ? ">" : is_patched ? "*" : " ");
 	p.st.fg = ROLE_ADDR;
 	/* The low digits where there is no room for all; the status line has them. */
 	uint64_t shown = l.digits == 8 && va >> 32 ? va & UINT32_MAX : va;
@@ -125,9 +147,11 @@ static void draw_row(struct tui *t, struct cells_rect r, uint64_t va)
 		p.st.fg = ROLE_DIM;
 		cells_printf(&p, "+%08llx", (unsigned long long)off);
 	}
-	ses_bytes(t->snap, va, ROW_LEN, bytes, mapped);
-	for (int i = 0; i < ROW_LEN; i++)
-		draw_byte(t, r, &l, i, (struct hex_byte){bytes[i], mapped[i], va + (uint64_t)i == t->hex.va});
+	for (int i = 0; i < ROW_LEN; i++) {
+		struct hex_byte b = {bytes[i], mapped[i], va + (uint64_t)i == t->hex.va, bytes[i] != original[i], false};
+		b.is_typed = tui_hex_typed(t, va + (uint64_t)i, &b.value);
+		draw_byte(t, r, &l, i, b);
+	}
 }
 
 static void keep_in_view(struct tui_hex *h, int height)
@@ -142,6 +166,27 @@ static void keep_in_view(struct tui_hex *h, int height)
 		h->top = h->row_cnt > n ? h->row_cnt - n : 0;
 }
 
+/* The inspector beside the bytes or, where there is no room for it there, below them; what is left for them. */
+static struct cells_rect place_inspector(struct tui *t, struct cells_rect r)
+{
+	int bytes_w = 2 + t->hex.digits + BYTES_W + 1;
+	if (t->hex.hide_inspector || r.h < 16)
+		return r;
+	if (r.w >= bytes_w + TUI_INSPECT_W) {
+		int w = MAX(r.w - bytes_w - FILE_W, TUI_INSPECT_W);
+		w = MIN(w, TUI_INSPECT_W + 14);
+		tui_hex_inspect_draw(t, (struct cells_rect){r.x + r.w - w, r.y, w, r.h});
+		r.w -= w;
+	} else {
+		int h = 1 + (r.w >= 60 ? TUI_INSPECT_H / 2 : TUI_INSPECT_H);
+		if (r.h - h < 8)
+			return r;
+		tui_hex_inspect_draw(t, (struct cells_rect){r.x, r.y + r.h - h, r.w, h});
+		r.h -= h;
+	}
+	return r;
+}
+
 static void hex_draw(struct tui *t, struct cells_rect r, bool is_focused)
 {
 	struct tui_hex *h = &t->hex;
@@ -153,6 +198,7 @@ static void hex_draw(struct tui *t, struct cells_rect r, bool is_focused)
 		h->va = t->listing.is_placed ? t->listing.va : t->info.main_va;
 		h->is_placed = true;
 	}
+	r = place_inspector(t, r);
 	struct cells_rect body = {r.x, r.y, r.w - 1, r.h};
 	h->body = body;
 	keep_in_view(h, body.h);
@@ -162,7 +208,7 @@ static void hex_draw(struct tui *t, struct cells_rect r, bool is_focused)
 	t->scroll_hint = body;
 	if (!is_focused || !h->row_cnt)
 		return;
-	t->cur_x = MIN(body.x + layout(body.w).hex_col + hex_col((int)(h->va % ROW_LEN)), body.x + body.w - 1);
+	t->cur_x = MIN(body.x + layout(t, body.w).hex_col + hex_col((int)(h->va % ROW_LEN)), body.x + body.w - 1);
 	t->cur_y = body.y + (int)(row_of(h, h->va) - h->top);
 }
 
@@ -256,6 +302,9 @@ static bool hex_act(struct tui *t, enum tui_action a)
 	case TUI_BOTTOM:
 		h->va = h->row_cnt ? va_of_row(h, h->row_cnt - 1) + ROW_LEN - 1 : 0;
 		return true;
+	case TUI_INSPECTOR:
+		h->hide_inspector = !h->hide_inspector;
+		return true;
 	case TUI_FOLLOW: {
 		uint64_t va = h->va;
 		tui_show_view(t, TUI_V_LISTING);
@@ -278,7 +327,7 @@ static bool hex_click(struct tui *t, int x, int y, bool is_drag)
 	}
 	if (is_drag || line < 0 || h->top + (uint64_t)line >= h->row_cnt)
 		return false;
-	struct layout l = layout(h->body.w);
+	struct layout l = layout(t, h->body.w);
 	uint64_t row_va = va_of_row(h, h->top + (uint64_t)line);
 	x -= h->body.x;
 	for (int i = 0; i < ROW_LEN; i++) {

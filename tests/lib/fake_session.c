@@ -317,7 +317,36 @@ bool ses_va_of_row(struct ses_snap *sn, uint64_t row, uint64_t *ret_va)
 	return !sn->is_preview && row < item_cnt();
 }
 
+static unsigned digit(char ch)
+{
+	return (unsigned)(ch <= '9' ? ch - '0' : ch - 'a' + 10);
+}
+
+bool ses_patch_at(struct ses_snap *sn, uint64_t va, struct ses_fact *ret)
+{
+	bool is_found = false;
+	for (unsigned i = 0; i < fake_config.edit_cnt; i++) {
+		const struct fake_edit *f = &fake_config.edits[i];
+		if (strcmp(f->op, "patch") || va - f->va >= strlen(f->value) / 2)
+			continue;
+		*ret = (struct ses_fact){.addr = f->va, .value = text(f->value), .rev = i + 1};
+		is_found = true;
+	}
+	return is_found;
+}
+
 uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped)
+{
+	struct ses_fact f;
+	uint32_t n = ses_original_bytes(sn, va, len, out, mapped);
+	for (uint32_t i = 0; i < len; i++) {
+		if (ses_patch_at(sn, va + i, &f))
+			out[i] = (uint8_t)(digit(f.value.s[2 * (va + i - f.addr)]) << 4 | digit(f.value.s[2 * (va + i - f.addr) + 1]));
+	}
+	return n;
+}
+
+uint32_t ses_original_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped)
 {
 	uint64_t i;
 	uint32_t n = 0;
@@ -581,6 +610,20 @@ bool ses_formats_at(struct ses_snap *sn, uint64_t va, unsigned operand, struct a
 	const struct fake_edit *f = newest("format", va);
 	*ret = (struct ses_formats){.now = f && *f->value ? f->value : "default", .choices = {"default", "hex", "char"}, .choice_cnt = 3};
 	return operand == 1;
+}
+
+struct err *ses_facts(struct ses_snap *sn, const struct ses_call *call, const char *op, struct ses_page *page, struct arena *a,
+		      struct ses_fact **ret)
+{
+	*ret = ARENA_ARRAY(a, struct ses_fact, FAKE_EDIT_MAX);
+	page->cnt = 0;
+	for (unsigned i = 0; i < fake_config.edit_cnt; i++) {
+		const struct fake_edit *f = &fake_config.edits[i];
+		if (!strcmp(f->op, op) && *f->value)
+			(*ret)[page->cnt++] = (struct ses_fact){.addr = f->va, .sub = text(f->sub), .value = text(f->value), .rev = i + 1};
+	}
+	page->total = page->cnt;
+	return NULL;
 }
 
 struct err *ses_refresh(struct ses *s)

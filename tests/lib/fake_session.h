@@ -10,7 +10,7 @@
  */
 #define FAKE_EDIT_MAX 16
 struct fake_edit {
-	char op[16], sub[16], value[64];
+	char op[16], sub[16], value[128];
 	uint64_t va;
 };
 

@@ -230,6 +230,41 @@ static void test_follow_and_back(void **state)
 	close_tui();
 }
 
+static void test_typing_bytes(void **state)
+{
+	open_tui(300, 160, 40);
+	keys("g 'main Enter \\");
+	assert_true(page_has("u16       16704  be 16449")); /* 0x4140 */
+	keys("e '9 '0 'f '3");
+	assert_true(page_has("2 bytes"));
+	assert_int_equal(fake_config.edit_cnt, 0);
+	assert_true(page_has("u16       62352")); /* what is typed is inspected */
+	keys("Backspace Backspace Tab 'AB Enter");
+	assert_int_equal(fake_config.edit_cnt, 1);
+	assert_string_equal(fake_config.edits[0].op, "patch");
+	assert_string_equal(fake_config.edits[0].value, "904142");
+	assert_int_equal(fake_config.edits[0].va, FAKE_TEXT + 2 * FAKE_FUNC_LEN);
+	keys("h h h");
+	assert_true(page_has("* the file has 40; 3 bytes from 401040"));
+	golden("hex-patched");
+	/* A shorter one at the same place keeps the tail of the one that is there. */
+	keys("e 'cc Enter");
+	assert_string_equal(fake_config.edits[1].value, "cc4142");
+	keys("e 'cc Esc");
+	assert_int_equal(fake_config.edit_cnt, 2);
+	assert_true(page_has("nothing was changed"));
+	keys("Del");
+	assert_string_equal(fake_config.edits[2].value, "");
+	keys("e 'q"); /* no digit */
+	assert_true(tui.hex.is_editing && !tui.hex.nibble_cnt && !tui.wants_quit);
+	for (int i = 0; i < 300; i++)
+		keys("'1 '2");
+	assert_true(page_has("as many as can be typed at once"));
+	keys("Esc i");
+	assert_false(page_has("Inspector"));
+	close_tui();
+}
+
 /* Listing and graph side by side: who leads takes the other along, and a narrow screen says what is missing. */
 static void test_split(void **state)
 {
@@ -1042,7 +1077,10 @@ int main(void)
 		cmocka_unit_test(test_pages_at_three_sizes),
 		cmocka_unit_test(test_ascii_only),
 		cmocka_unit_test(test_target_text_is_escaped),
-		cmocka_unit_test(test_follow_and_back), cmocka_unit_test(test_others_edit), cmocka_unit_test(test_split),
+		cmocka_unit_test(test_follow_and_back),
+		cmocka_unit_test(test_others_edit),
+		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_typing_bytes),
 		cmocka_unit_test(test_listing_walks_every_line),
 		cmocka_unit_test(test_cursor_stays_in_sight),
 		cmocka_unit_test(test_image_arrives_under_the_cursor),
