@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,8 +244,68 @@ static void test_round_trip(void **state)
 	arena_fini(&a);
 }
 
+/* What stands of a kind as a list; bytes with and without what was patched; an image somebody else published. */
+static void test_facts(void **state)
+{
+	struct ses *s = open_target(), *other = open_target();
+	struct arena a = {0};
+	struct ses_snap *sn = ses_snap_get(s);
+	struct ses_info info;
+	struct ses_fact *facts, patch;
+	struct ses_page page = {0};
+	uint8_t was, now[2];
+	uint64_t rev;
+	assert_null(ses_info(sn, &a, &info));
+	assert_int_equal(ses_bytes(sn, info.entry, 1, &was, NULL), 1);
+	assert_false(ses_patch_at(sn, info.entry, &patch));
+	ses_snap_put(sn);
+	struct ses_edit c[] = {{.op = "bookmark", .addr = info.entry + 1, .value = "second", .value_len = 6},
+			       {.op = "bookmark", .addr = info.entry, .value = "first", .value_len = 5},
+			       {.op = "patch", .addr = info.entry, .value = "90cc", .value_len = 4}};
+	struct ses_edit_opts o = {.author = "me"};
+	assert_null(ses_edit(s, c, 3, &o, &a, &rev));
+	sn = ses_snap_get(s);
+	assert_null(ses_facts(sn, NULL, "bookmark", &page, &a, &facts));
+	assert_int_equal(page.total, 2);
+	assert_true(facts[0].addr == info.entry && facts[0].rev == rev && !memcmp(facts[0].value.s, "first", 5));
+	page = (struct ses_page){.filter = "sec*"};
+	assert_null(ses_facts(sn, NULL, "bookmark", &page, &a, &facts));
+	assert_true(page.total == 1 && facts[0].addr == info.entry + 1);
+	struct err *e = ses_facts(sn, NULL, "nonsense", &page, &a, &facts);
+	assert_non_null(e);
+	err_free(e);
+	assert_int_equal(ses_bytes(sn, info.entry, 2, now, NULL), 2);
+	assert_true(now[0] == 0x90 && now[1] == 0xcc);
+	assert_int_equal(ses_original_bytes(sn, info.entry, 1, now, NULL), 1);
+	assert_int_equal(now[0], was);
+	assert_true(ses_patch_at(sn, info.entry + 1, &patch) && patch.addr == info.entry && patch.value.len == 4);
+	assert_false(ses_patch_at(sn, info.entry + 2, &patch));
+	ses_snap_put(sn);
+	/* A third one analyses anew; who watches takes the image over, edits included. */
+	int fd = ses_watch_fd(other);
+	assert_true(fd >= 0);
+	ses_watch_clear(other);
+	struct ses_opts opts = {.force = true};
+	struct ses *third = NULL;
+	assert_null(ses_open("/bin/ls", &opts, &third));
+	ses_close(third);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 0), 1);
+	struct ses_snap *before = ses_snap_get(other);
+	assert_null(ses_refresh(other));
+	sn = ses_snap_get(other);
+	assert_true(sn != before && ses_snap_rev(sn) > rev && ses_row_cnt(sn) == ses_row_cnt(before));
+	assert_true(ses_patch_at(sn, info.entry, &patch));
+	ses_snap_put(before);
+	ses_snap_put(sn);
+	arena_fini(&a);
+	ses_close(other);
+	ses_close(s);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_round_trip)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_round_trip),
+					   cmocka_unit_test(test_facts)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
