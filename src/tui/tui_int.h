@@ -343,8 +343,6 @@ bool tui_edit_act(struct tui *t, enum tui_action a);
 /* An edit as the journal names them (struct ses_edit), shown as pending and written by a job; an empty value takes away. */
 void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value);
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
-/* An edit for the journal, written by a job; an empty value takes the thing away. */
-void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value);
 /* Types, prototypes and formats of numbers; false when the action is none of them. */
 bool tui_typing_act(struct tui *t, enum tui_action a);
 /* Puts edits that are not on disk yet into lines, with a '*' behind them. */
