@@ -128,6 +128,10 @@ static void marked_key(struct tui *t, uint32_t key)
 bool tui_pending_key(struct tui *t, uint32_t key, uint8_t mods)
 {
 	bool is_plain = !(mods & (TERM_CTRL | TERM_ALT));
+	if (t->pending == TUI_HINTS) {
+		tui_hints_key(t, is_plain ? key : TERM_KEY_ESC);
+		return true;
+	}
 	if (t->pending) {
 		marked_key(t, is_plain ? key : TERM_KEY_ESC);
 		return true;

@@ -14,6 +14,7 @@
  */
 #define CLIP_MAX 100000
 #define COPY_BYTES_MAX 65536
+#define COPY_LINES_MAX 65536
 
 static void add_base64(struct buf *out, const uint8_t *s, size_t len)
 {
@@ -84,6 +85,26 @@ static void add_list_row(struct tui *t, struct buf *out)
 	}
 }
 
+static bool add_bytes(struct tui *t, struct buf *out, const struct ses_head *h)
+{
+	uint32_t len = MIN(h->size, COPY_BYTES_MAX);
+	uint8_t *bytes = arena_alloc(&t->frame_arena, len ? len : 1);
+	bool *mapped = arena_alloc(&t->frame_arena, len ? len : 1);
+	if (!bytes || !mapped)
+		return false;
+	ses_bytes(t->snap, h->va, len, bytes, mapped);
+	for (uint32_t i = 0; i < len; i++)
+		buf_printf(out, mapped[i] ? "%s%02x" : "%s??", i ? " " : "", bytes[i]);
+	return true;
+}
+
+static void add_line(struct buf *out, const struct ses_head *h)
+{
+	buf_printf(out, "%llx  %.*s", (unsigned long long)h->va, (int)h->text.len, h->text.s);
+	if (h->comment.len)
+		buf_printf(out, "  ; %.*s", (int)h->comment.len, h->comment.s);
+}
+
 static bool add_head(struct tui *t, struct buf *out, enum tui_action a)
 {
 	struct ses_head *h;
@@ -99,21 +120,35 @@ static bool add_head(struct tui *t, struct buf *out, enum tui_action a)
 		err_free(e);
 		return false;
 	}
-	if (a == TUI_COPY_BYTES) {
-		uint32_t len = MIN(h->size, COPY_BYTES_MAX);
-		uint8_t *bytes = arena_alloc(&t->frame_arena, len ? len : 1);
-		bool *mapped = arena_alloc(&t->frame_arena, len ? len : 1);
-		if (!bytes || !mapped)
-			return false;
-		ses_bytes(t->snap, h->va, len, bytes, mapped);
-		for (uint32_t i = 0; i < len; i++)
-			buf_printf(out, mapped[i] ? "%s%02x" : "%s??", i ? " " : "", bytes[i]);
-		return true;
-	}
-	buf_printf(out, "%llx  %.*s", (unsigned long long)h->va, (int)h->text.len, h->text.s);
-	if (h->comment.len)
-		buf_printf(out, "  ; %.*s", (int)h->comment.len, h->comment.s);
+	if (a == TUI_COPY_BYTES)
+		return add_bytes(t, out, h);
+	add_line(out, h);
 	return true;
+}
+
+/* The selected lines, or the bytes from the first to the last of them; what is too much is said. */
+static bool add_selection(struct tui *t, struct buf *out, enum tui_action a)
+{
+	struct tui_place first;
+	struct tui_place last;
+	struct ses_head *h;
+	uint32_t cnt = 0;
+	struct ses_call call = tui_call(t, 0);
+	tui_select_range(t, &first, &last);
+	struct ses_at at = {.va = first.va, .sub = first.sub ? first.sub : SES_SUB_ITEM, .count = COPY_LINES_MAX + 1};
+	struct err *e = ses_heads(t->snap, &call, &at, &t->frame_arena, &h, &cnt);
+	uint32_t i = 0;
+	for (; !e && i < cnt && i < COPY_LINES_MAX && tui_select_has(t, h[i].va, h[i].sub); i++) {
+		bool is_item = !h[i].sub;
+		if (a == TUI_COPY_LINE)
+			add_line(out, &h[i]);
+		else if (is_item && !add_bytes(t, out, &h[i]))
+			break;
+		if (a == TUI_COPY_LINE || is_item)
+			buf_add_ch(out, '\n');
+	}
+	err_free(e);
+	return i < COPY_LINES_MAX;
 }
 
 void tui_copy(struct tui *t, enum tui_action a)
@@ -122,7 +157,11 @@ void tui_copy(struct tui *t, enum tui_action a)
 	uint64_t va = 0;
 	bool has_va = tui_focus_va(t, &va);
 	bool is_list = tui_view_ops(tui_focus(t))->where == TUI_IN_LIST;
-	if (a == TUI_COPY_ADDRESS && has_va) {
+	bool is_whole = true;
+	if (t->is_selecting && tui_focus(t) == TUI_V_LISTING && (a == TUI_COPY_LINE || a == TUI_COPY_BYTES)) {
+		is_whole = add_selection(t, &out, a);
+		t->is_selecting = false;
+	} else if (a == TUI_COPY_ADDRESS && has_va) {
 		buf_printf(&out, "0x%llx", (unsigned long long)va);
 	} else if (a == TUI_COPY_NAME && has_va) {
 		struct ses_text name = ses_name_at(t->snap, va, &t->frame_arena);
@@ -134,7 +173,9 @@ void tui_copy(struct tui *t, enum tui_action a)
 	} else if (has_va && (a == TUI_COPY_LINE || a == TUI_COPY_BYTES)) {
 		add_head(t, &out, a);
 	}
-	if (out.len && !out.failed)
+	if (!is_whole)
+		tui_say(t, true, "more than %d lines are selected; nothing was copied", COPY_LINES_MAX);
+	else if (out.len && !out.failed)
 		tui_copy_text(t, out.data, out.len);
 	else
 		tui_say(t, true, "nothing here to copy");

@@ -103,6 +103,12 @@ void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va
 		tui_say_err(t, &err_nomem);
 		return;
 	}
+	if (strcmp(op, "undo") && strcmp(op, "redo")) {
+		bool fits = strlen(value) < sizeof(t->last.value);
+		snprintf(t->last.op, sizeof(t->last.op), "%s", fits ? op : "");
+		snprintf(t->last.sub, sizeof(t->last.sub), "%s", sub);
+		snprintf(t->last.value, sizeof(t->last.value), "%s", fits ? value : "");
+	}
 	snprintf(e->op, sizeof(e->op), "%s", op);
 	snprintf(e->sub, sizeof(e->sub), "%s", sub);
 	e->va = va;
@@ -162,19 +168,114 @@ void tui_edits_show(struct tui *t, struct ses_head *lines, uint32_t cnt)
 	}
 }
 
-/* What a comment is now: the journal says what a change would replace. False for one that a prompt cannot hold whole. */
-static bool comment_now(struct tui *t, const char *sub, uint64_t va, char *out, size_t len)
+/* --- what a prompt begins with ----------------------------------------------------------------------------------------- */
+
+struct edit_kind {
+	const char *op, *sub;
+};
+
+/* Of a prompt that is none of an edit, op is null. */
+static struct edit_kind kind_of(enum tui_prompt_kind kind)
 {
-	uint64_t rev;
-	struct ses_edit edit = {.op = "comment", .addr = va, .sub = sub};
+	static const struct edit_kind kinds[TUI_PROMPT_COUNT] = {
+		[TUI_PROMPT_RENAME] = {"rename", ""},	[TUI_PROMPT_COMMENT] = {"comment", "line"}, [TUI_PROMPT_BLOCK] = {"comment", "block"},
+		[TUI_PROMPT_RETYPE] = {"retype", ""},	[TUI_PROMPT_PROTOTYPE] = {"set_prototype", ""},
+		[TUI_PROMPT_BOOKMARK] = {"bookmark", ""},
+	};
+	return kinds[kind];
+}
+
+bool tui_edit_is_prompt(enum tui_prompt_kind kind)
+{
+	return kind_of(kind).op != NULL;
+}
+
+/*
+ * What is there now comes from the journal, which says what a change would replace. That may wait for a disk, so the
+ * prompt is open before, and what is typed meanwhile stands behind it.
+ */
+struct prefill {
+	struct tui_job job;
+	struct ses *ses;
+	struct edit_kind kind;
+	uint64_t va;
+	struct ses_edit edit;
+	struct err *err;
+	struct arena arena;
+};
+
+static void prefill_run(struct tui_job *j)
+{
+	struct prefill *f = (struct prefill *)j;
 	struct ses_edit_opts opts = {.is_dry_run = true};
-	struct err *e = ses_edit(t->ses, &edit, 1, &opts, &t->frame_arena, &rev);
-	*out = '\0';
-	bool fits = e || !edit.before || (edit.before_len < len && !memchr(edit.before, '\n', edit.before_len));
-	if (!e && edit.before && fits)
-		snprintf(out, len, "%.*s", (int)edit.before_len, edit.before);
-	err_free(e);
-	return fits;
+	uint64_t rev;
+	f->edit = (struct ses_edit){.op = f->kind.op, .addr = f->va, .sub = f->kind.sub};
+	f->err = ses_edit(f->ses, &f->edit, 1, &opts, &f->arena, &rev);
+}
+
+static void begin_with(struct tui *t, struct edit_kind kind, const char *text, size_t len)
+{
+	if (len < sizeof(t->prompt.text) - t->prompt.len && !memchr(text, '\n', len)) {
+		tui_prompt_prefill(t, text, len);
+		return;
+	}
+	t->prompt.kind = TUI_PROMPT_NONE;
+	tui_say(t, true, "longer than a prompt holds; change it with scry %s", kind.op);
+}
+
+static void prefill_done(struct tui *t, struct tui_job *j)
+{
+	struct prefill *f = (struct prefill *)j;
+	const struct ses_edit *e = &f->edit;
+	if (t->prefill_job != j)
+		return;
+	t->prefill_job = NULL;
+	if (t->prompt.kind && !f->err && e->before)
+		begin_with(t, f->kind, e->before, e->before_len);
+}
+
+static void prefill_fini(struct tui_job *j)
+{
+	struct prefill *f = (struct prefill *)j;
+	err_free(f->err);
+	arena_fini(&f->arena);
+}
+
+/* What was said last and is not on disk yet; null when nothing was. */
+static const struct tui_edit *pending_of(const struct tui *t, struct edit_kind kind)
+{
+	const struct tui_edit *last = NULL;
+	const struct tui_edit *first = t->edit_running ? t->edit_running : t->edit_first;
+	for (const struct tui_edit *e = first; e; e = e == t->edit_running ? t->edit_first : e->next) {
+		if (e->va == t->edit_va && !strcmp(e->op, kind.op) && !strcmp(e->sub, kind.sub))
+			last = e;
+	}
+	return last;
+}
+
+static void prefill(struct tui *t, struct edit_kind kind)
+{
+	const struct tui_edit *pending = pending_of(t, kind);
+	if (pending) {
+		begin_with(t, kind, pending->value, strlen(pending->value));
+		return;
+	}
+	struct prefill *f = calloc(1, sizeof(*f));
+	tui_job_cancel(t->prefill_job);
+	t->prefill_job = NULL;
+	if (!f) {
+		t->prompt.kind = TUI_PROMPT_NONE;
+		tui_say_err(t, &err_nomem);
+		return;
+	}
+	f->ses = t->ses;
+	f->kind = kind;
+	f->va = t->edit_va;
+	f->job.run = prefill_run;
+	f->job.done = prefill_done;
+	f->job.fini = prefill_fini;
+	t->prefill_job = &f->job;
+	tui_job_start(t, &f->job);
 }
 
 bool tui_edit_act(struct tui *t, enum tui_action a)
@@ -197,38 +298,48 @@ bool tui_edit_act(struct tui *t, enum tui_action a)
 			tui_hex_unpatch(t);
 		return true;
 	}
-	if (a != TUI_RENAME && a != TUI_COMMENT && a != TUI_COMMENT_BLOCK)
+	if (a != TUI_RENAME && a != TUI_COMMENT && a != TUI_COMMENT_BLOCK && a != TUI_BOOKMARK && a != TUI_REPEAT)
 		return false;
 	bool has_operand = a == TUI_RENAME && tui_focus(t) == TUI_V_LISTING && tui_listing_operand(t, &va);
 	if (!has_operand && !tui_focus_va(t, &va)) {
 		tui_say(t, true, "no address here");
 		return true;
 	}
-	t->edit_va = va;
-	struct ses_text name = ses_name_at(t->snap, va, &t->frame_arena);
-	bool fits = a == TUI_RENAME ? name.len < sizeof(text)
-				    : comment_now(t, a == TUI_COMMENT ? "line" : "block", va, text, sizeof(text));
-	if (!fits) {
-		tui_say(t, true, "longer than a prompt holds; change it with scry %s", a == TUI_RENAME ? "rename" : "comment");
+	if (a == TUI_REPEAT) {
+		struct tui_last last = t->last;
+		if (*last.op)
+			tui_edit_submit(t, last.op, last.sub, va, last.value);
+		else
+			tui_say(t, false, "nothing was edited yet");
 		return true;
 	}
-	if (a == TUI_RENAME)
-		snprintf(text, sizeof(text), "%.*s", (int)name.len, name.s);
-	tui_prompt_open(t, a == TUI_RENAME ? TUI_PROMPT_RENAME : a == TUI_COMMENT ? TUI_PROMPT_COMMENT : TUI_PROMPT_BLOCK, text);
+	t->edit_va = va;
+	if (a != TUI_RENAME) {
+		tui_prompt_open(t, a == TUI_COMMENT ? TUI_PROMPT_COMMENT : a == TUI_BOOKMARK ? TUI_PROMPT_BOOKMARK : TUI_PROMPT_BLOCK, "");
+		prefill(t, kind_of(t->prompt.kind));
+		return true;
+	}
+	struct ses_text name = ses_name_at(t->snap, va, &t->frame_arena);
+	if (name.len >= sizeof(text)) {
+		tui_say(t, true, "longer than a prompt holds; change it with scry rename");
+		return true;
+	}
+	snprintf(text, sizeof(text), "%.*s", (int)name.len, name.s);
+	tui_prompt_open(t, TUI_PROMPT_RENAME, text);
 	return true;
 }
 
 /* The prompt was accepted; what it was opened with again changes nothing, nothing takes it away. */
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before)
 {
-	if (!strcmp(text, before))
+	bool is_unread = t->prefill_job != NULL;
+	tui_job_cancel(t->prefill_job);
+	t->prefill_job = NULL;
+	/* Nothing typed before it was known what is there: nothing is meant. */
+	if (!strcmp(text, before) || (is_unread && !*text))
 		return;
-	if (kind == TUI_PROMPT_RETYPE || kind == TUI_PROMPT_PROTOTYPE)
-		tui_edit_submit(t, kind == TUI_PROMPT_RETYPE ? "retype" : "set_prototype", "", t->edit_va, text);
-	else if (kind == TUI_PROMPT_RENAME)
-		tui_edit_submit(t, "rename", "", t->edit_va, text);
-	else
-		tui_edit_submit(t, "comment", kind == TUI_PROMPT_COMMENT ? "line" : "block", t->edit_va, text);
+	struct edit_kind k = kind_of(kind);
+	tui_edit_submit(t, k.op, k.sub, t->edit_va, text);
 }
 
 static struct ses_text text_of(const char *s)

@@ -172,6 +172,8 @@ static void need(struct tui *t, struct tui_list *l, uint64_t first, uint32_t cnt
 	q.snap = t->snap;
 	q.ses = t->ses;
 	q.keys = t->keys;
+	q.said = &t->said;
+	q.recent = t->recent;
 	q.call = &call;
 	q.page.offset = off;
 	q.page.limit = limit;

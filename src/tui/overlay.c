@@ -39,6 +39,12 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 		return &t->copy;
 	case TUI_O_HISTORY:
 		return &t->history;
+	case TUI_O_LOG:
+		return &t->log;
+	case TUI_O_KEYS:
+		return &t->presets;
+	case TUI_O_BOOKMARKS:
+		return &t->bookmarks;
 	case TUI_O_HELP:
 		return NULL;
 	}
@@ -55,6 +61,19 @@ static struct cells_rect dialog_rect(const struct tui *t, int want_w, int want_h
 	int w = MIN(want_w, t->grid.w - (t->grid.w > 60 ? 4 : 0));
 	int h = MIN(want_h, t->grid.h - (t->grid.h > 16 ? 4 : 2));
 	return (struct cells_rect){(t->grid.w - w) / 2, MAX(1, (t->grid.h - h) / 3), w, h};
+}
+
+/* Under the cursor's line, or above it where there is more room. */
+static struct cells_rect rect_at_line(const struct tui *t, int want_h)
+{
+	struct cells_rect m = t->main_rect;
+	int below = m.y + m.h - 1 - t->cur_y;
+	int above = t->cur_y - m.y;
+	int h = MIN(MAX(want_h, 5), MAX(MAX(below, above), 3));
+	int w = MIN(m.w - 4, 100);
+	if (t->cur_y < 0 || w < 20)
+		return dialog_rect(t, 110, want_h);
+	return (struct cells_rect){m.x + 2, below >= h || below >= above ? t->cur_y + 1 : t->cur_y - h, w, h};
 }
 
 static void draw_filter(struct tui *t, struct cells_rect r, const struct tui_list *l)
@@ -88,7 +107,8 @@ static void draw_list_dialog(struct tui *t, enum tui_overlay which)
 	tui_list_row(t, l);
 	if (!l->ops->is_typed_in && l->has_page && l->page.total < 24)
 		want_h = MAX((int)l->page.total + 4, 9);
-	struct cells_rect r = dialog_rect(t, 110, want_h);
+	struct cells_rect r = which == TUI_O_XREFS && t->is_xrefs_here ? rect_at_line(t, (int)MIN(l->page.total, 8) + 4) :
+							    dialog_rect(t, 110, want_h);
 	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
 	t->overlay_rect = r;
 	cells_fill(&t->grid, r, st);
@@ -131,6 +151,16 @@ struct tui_list *tui_overlay_list(struct tui *t)
 	return t->overlay_cnt ? list_of(t, uppermost(t)) : NULL;
 }
 
+/* The palette shows what was done last first. */
+static void remember(struct tui *t, uint8_t action)
+{
+	int at = 0;
+	while (at < TUI_RECENT_MAX - 1 && t->recent[at] != action)
+		at++;
+	memmove(t->recent + 1, t->recent, (size_t)at);
+	t->recent[0] = action;
+}
+
 void tui_overlay_accept(struct tui *t)
 {
 	enum tui_overlay which = uppermost(t);
@@ -143,7 +173,11 @@ void tui_overlay_accept(struct tui *t)
 	uint64_t va = row->va;
 	enum tui_action action = (enum tui_action)row->action;
 	t->overlay_cnt = 0;
-	if (which == TUI_O_PALETTE || which == TUI_O_COPY)
+	if (which == TUI_O_PALETTE)
+		remember(t, row->action);
+	if (which == TUI_O_KEYS)
+		tui_keys_pick(t, row->action);
+	else if (which == TUI_O_PALETTE || which == TUI_O_COPY)
 		tui_act(t, action);
 	else if (row->has_va)
 		tui_go(t, va);

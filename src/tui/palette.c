@@ -24,9 +24,18 @@ static bool matches(const char *want, const char *text)
 	return true;
 }
 
-/* 3: begins as typed; 2: has it; 1: has its letters in order; 0: neither. */
-static int rank(const char *want, const struct tui_action_info *info)
+static bool is_recent(const struct tui_query *q, int a)
 {
+	return memchr(q->recent, a, TUI_RECENT_MAX) != NULL;
+}
+
+/* 5: is what is typed; 4: done lately, and nothing is typed; 3: begins as typed; 2: has it; 1: has its letters in order; 0: neither. */
+static int rank(const char *want, const struct tui_action_info *info, bool is_recent)
+{
+	if (!want && is_recent)
+		return 4;
+	if (want && !strcasecmp(info->text, want))
+		return 5;
 	if (want && strncasecmp(info->text, want, strlen(want)) == 0)
 		return 3;
 	if (!want || strcasestr(info->text, want) || strcasestr(info->name, want))
@@ -39,10 +48,11 @@ static struct err *palette_fetch(const struct tui_query *q, struct tui_page *ret
 	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, TUI_ACTION_COUNT);
 	if (!ret->rows)
 		return &err_nomem;
-	for (int want = 3; want > 0; want--) {
-		for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
+	for (int want = 5; want > 0; want--) {
+		for (int i = 0; i < (want == 4 ? TUI_RECENT_MAX : TUI_ACTION_COUNT); i++) {
+			int a = want == 4 ? q->recent[i] : i;
 			const struct tui_action_info *info = tui_action_info((enum tui_action)a);
-			if (rank(q->page.filter, info) != want)
+			if (a == TUI_NONE || rank(q->page.filter, info, is_recent(q, a)) != want)
 				continue;
 			uint64_t at = ret->total++;
 			if (at < q->page.offset || at - q->page.offset >= q->page.limit)

@@ -162,7 +162,7 @@ static void do_action(struct plain *p, enum tui_action a, const char *rest)
 		go_to(p, rest);
 		break;
 	case TUI_SEARCH:
-		tui_search_start(t, rest, false);
+		tui_search_start(t, rest, false, false);
 		break;
 	case TUI_XREFS_TO:
 	case TUI_XREFS_FROM:

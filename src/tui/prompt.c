@@ -10,8 +10,21 @@
  * One line to type in, with the editing keys of a shell. A paste is text, whatever it holds. Filters act on every
  * change.
  */
-static const char *const labels[TUI_PROMPT_COUNT] = {"", "go to: ", "search: ", "list matches of: ", "filter: ", ":", "name: ", "comment: ",
-						     "comment above: ", "type: ", "prototype: "};
+static const char *const labels[TUI_PROMPT_COUNT] = {
+	[TUI_PROMPT_GOTO] = "go to: ",
+	[TUI_PROMPT_SEARCH] = "search: ",
+	[TUI_PROMPT_SEARCH_BACK] = "search backwards: ",
+	[TUI_PROMPT_SEARCH_ALL] = "list matches of: ",
+	[TUI_PROMPT_FILTER] = "filter: ",
+	[TUI_PROMPT_COMMAND] = ":",
+	[TUI_PROMPT_RENAME] = "name: ",
+	[TUI_PROMPT_COMMENT] = "comment: ",
+	[TUI_PROMPT_BLOCK] = "comment above: ",
+	[TUI_PROMPT_RETYPE] = "type: ",
+	[TUI_PROMPT_PROTOTYPE] = "prototype: ",
+	[TUI_PROMPT_BOOKMARK] = "bookmark: ",
+	[TUI_PROMPT_EXPORT] = "write findings to: ",
+};
 
 /* The list a filter acts on: that of the view with the focus. */
 static struct tui_list *filtered(struct tui *t)
@@ -22,10 +35,23 @@ static struct tui_list *filtered(struct tui *t)
 void tui_prompt_open(struct tui *t, enum tui_prompt_kind kind, const char *text)
 {
 	struct tui_prompt *p = &t->prompt;
+	tui_job_cancel(t->prefill_job);
+	t->prefill_job = NULL;
 	p->kind = kind;
 	p->len = p->pos = (uint32_t)snprintf(p->text, sizeof(p->text), "%s", text);
 	p->history_at = p->history_cnt[kind];
 	snprintf(p->before, sizeof(p->before), "%s", text);
+}
+
+void tui_prompt_prefill(struct tui *t, const char *text, size_t len)
+{
+	struct tui_prompt *p = &t->prompt;
+	memmove(p->text + len, p->text, p->len + 1);
+	memcpy(p->text, text, len);
+	p->len += (uint32_t)len;
+	p->pos += (uint32_t)len;
+	snprintf(p->before, sizeof(p->before), "%.*s", (int)len, text);
+	t->is_dirty = true;
 }
 
 static void changed(struct tui *t)
@@ -53,21 +79,24 @@ static void accept(struct tui *t)
 	uint64_t va;
 	remember(p);
 	p->kind = TUI_PROMPT_NONE;
-	if (kind == TUI_PROMPT_RENAME || kind == TUI_PROMPT_COMMENT || kind == TUI_PROMPT_BLOCK || kind == TUI_PROMPT_RETYPE ||
-	    kind == TUI_PROMPT_PROTOTYPE) {
+	if (tui_edit_is_prompt(kind)) {
 		tui_edit_accept(t, kind, p->text, p->before);
 		return;
 	}
-	if (kind == TUI_PROMPT_SEARCH && !p->len)
-		tui_search_again(t, false);
+	if ((kind == TUI_PROMPT_SEARCH || kind == TUI_PROMPT_SEARCH_BACK) && !p->len)
+		tui_search_again(t, kind == TUI_PROMPT_SEARCH_BACK);
 	if (kind == TUI_PROMPT_FILTER || !p->len)
 		return;
 	if (kind == TUI_PROMPT_COMMAND) {
 		tui_command(t, p->text);
 		return;
 	}
+	if (kind == TUI_PROMPT_EXPORT) {
+		tui_export_start(t, p->text);
+		return;
+	}
 	if (kind != TUI_PROMPT_GOTO) {
-		tui_search_start(t, p->text, kind == TUI_PROMPT_SEARCH_ALL);
+		tui_search_start(t, p->text, kind == TUI_PROMPT_SEARCH_ALL, kind == TUI_PROMPT_SEARCH_BACK);
 		return;
 	}
 	struct err *e = ses_resolve(t->snap, p->text, &va);
@@ -311,7 +340,7 @@ void tui_prompt_draw(struct tui *t, int y)
 		return;
 	pen.st.fg = ROLE_DIM;
 	pen.x += 1;
-	if (p->kind == TUI_PROMPT_SEARCH || p->kind == TUI_PROMPT_SEARCH_ALL)
+	if (p->kind == TUI_PROMPT_SEARCH || p->kind == TUI_PROMPT_SEARCH_BACK || p->kind == TUI_PROMPT_SEARCH_ALL)
 		cells_str(&pen, "text, or hex:de ad ?? ef  rx:pattern  imm:0x10  insn:mov*");
 	else if (p->kind == TUI_PROMPT_RENAME)
 		cells_str(&pen, "a name; nothing takes the given name away");

@@ -130,11 +130,11 @@ static uint64_t cursor_va(struct tui *t)
 	return va;
 }
 
-void tui_search_start(struct tui *t, const char *text, bool is_all)
+void tui_search_start(struct tui *t, const char *text, bool is_all, bool back)
 {
 	snprintf(t->search_text, sizeof(t->search_text), "%s", text);
 	if (!is_all) {
-		start(t, cursor_va(t) + 1, false);
+		start(t, cursor_va(t) + !back, back);
 		return;
 	}
 	const char *what;

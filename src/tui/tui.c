@@ -2,6 +2,7 @@
 #include "tui/tui.h"
 
 #include "tui/opening.h"
+#include "tui/operation.h"
 #include "tui/term/caps.h"
 #include "tui/term/tty.h"
 #include "tui/term/writer.h"
@@ -305,6 +306,7 @@ static struct err *show(struct loop *l)
 	l->ses = o->ses;
 	tui_keymap_free(l->tui.keys);
 	l->tui.keys = take_ptr(l->keys);
+	l->tui.operate = tui_operation;
 	if (l->keys_err)
 		tui_say_err(&l->tui, take_ptr(l->keys_err));
 	l->tui.job_fd = l->job_fd;

@@ -65,10 +65,19 @@ struct tui_column {
 	bool is_right;
 };
 
+#define TUI_SAID_MAX 64
+#define TUI_RECENT_MAX 8
+struct tui_said {
+	char line[TUI_SAID_MAX][264];
+	unsigned cnt; /* said so far; the last ones are kept */
+};
+
 struct tui_query {
 	struct ses_snap *snap;
 	struct ses *ses;    /* history: the journal is the session's */
 	const struct tui_keymap *keys; /* palette, copying */
+	const struct tui_said *said;   /* what the status line said; of lists that are read at once */
+	const uint8_t *recent;         /* palette: the actions done last, TUI_RECENT_MAX of them */
 	const struct ses_call *call;
 	struct ses_page page;
 	uint64_t va;        /* xrefs: of what */
@@ -133,6 +142,12 @@ void tui_list_scroll(struct tui *t, struct tui_list *l, int rows);
 bool tui_list_click(struct tui *t, struct tui_list *l, int x, int y);
 /* The current row, or null while it is not loaded. */
 const struct tui_row *tui_list_row(struct tui *t, struct tui_list *l);
+
+struct tui_place {
+	uint64_t va, top_va;
+	uint32_t sub, top_sub;
+	uint8_t view;
+};
 
 /* --- views ---------------------------------------------------------------------------------------------------------- */
 
@@ -260,9 +275,10 @@ void tui_split_draw(struct tui *t, bool is_focused);
 
 /* --- prompt ---------------------------------------------------------------------------------------------------------- */
 
-enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_PROMPT_SEARCH_ALL, TUI_PROMPT_FILTER,
+enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_PROMPT_SEARCH_BACK, TUI_PROMPT_SEARCH_ALL, TUI_PROMPT_FILTER,
 		       TUI_PROMPT_COMMAND, TUI_PROMPT_RENAME, TUI_PROMPT_COMMENT, TUI_PROMPT_BLOCK,
 		       TUI_PROMPT_RETYPE, TUI_PROMPT_PROTOTYPE,
+		       TUI_PROMPT_BOOKMARK, TUI_PROMPT_EXPORT,
 		       TUI_PROMPT_COUNT };
 
 #define TUI_HISTORY_MAX 16
@@ -278,13 +294,16 @@ struct tui_prompt {
 };
 
 void tui_prompt_open(struct tui *t, enum tui_prompt_kind kind, const char *text);
+/* Text that was there before what was typed. */
+void tui_prompt_prefill(struct tui *t, const char *text, size_t len);
 void tui_prompt_key(struct tui *t, uint32_t key, uint8_t mods);
 void tui_prompt_paste(struct tui *t, const char *text, size_t len);
 void tui_prompt_draw(struct tui *t, int y);
 
 /* --- overlays --------------------------------------------------------------------------------------------------------- */
 
-enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_HISTORY };
+enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_HISTORY,
+		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BOOKMARKS };
 #define TUI_OVERLAY_MAX 4
 
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
@@ -298,7 +317,7 @@ void tui_overlay_paste(struct tui *t, const char *text, size_t len);
 void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
 
 extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_hits_list, tui_symbols_palette_list, tui_peek_list,
-	tui_copy_list, tui_history_list;
+	tui_copy_list, tui_history_list, tui_log_list, tui_presets_list, tui_bookmarks_list;
 void tui_symbols_open(struct tui *t);
 void tui_peek_open(struct tui *t);
 void tui_palette_open(struct tui *t);
@@ -311,6 +330,27 @@ int tui_help_line_cnt(void);
 /* Copies what the action says of the line under the cursor. */
 void tui_copy(struct tui *t, enum tui_action a);
 void tui_copy_text(struct tui *t, const char *s, size_t len);
+
+/* Keys of a preset from now on; tui_keys_pick() also keeps the choice. */
+void tui_keys_use(struct tui *t, const char *name);
+void tui_keys_pick(struct tui *t, unsigned i);
+
+/* --- selected lines, hints --- */
+
+void tui_select_toggle(struct tui *t);
+/* Whether a line of the listing is selected. */
+bool tui_select_has(const struct tui *t, uint64_t va, uint32_t sub);
+/* The first and the last selected line; false when none is. */
+bool tui_select_range(const struct tui *t, struct tui_place *first, struct tui_place *last);
+/* Letters beside what the lines on the screen lead to; the next keys choose one. */
+void tui_hints_begin(struct tui *t);
+void tui_hints_key(struct tui *t, uint32_t key);
+/* The letters of the i-th of the listing's lines, "" when it leads nowhere. */
+const char *tui_hint_of(const struct tui *t, uint32_t i, char out[3]);
+
+typedef struct err *tui_operate_fn(struct ses_snap *sn, const struct ses_call *call, const char *line, struct buf *out);
+/* Writes findings to `path` as Markdown, in a job. */
+void tui_export_start(struct tui *t, const char *path);
 
 /* Does what was typed after ':'. */
 void tui_command(struct tui *t, const char *text);
@@ -337,11 +377,18 @@ void tui_card_draw(struct tui *t);
 
 /* --- edits ------------------------------------------------------------------------------------------------------------------ */
 
+/* The edit made last, for another place; op "": none. */
+struct tui_last {
+	char op[16], sub[16], value[TUI_FILTER_MAX];
+};
+
 struct tui_edit;
 /* Renaming, comments, undo, redo, history; false when the action is none of them. */
 bool tui_edit_act(struct tui *t, enum tui_action a);
 /* An edit as the journal names them (struct ses_edit), shown as pending and written by a job; an empty value takes away. */
 void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value);
+/* Whether what is typed there is an edit. */
+bool tui_edit_is_prompt(enum tui_prompt_kind kind);
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
 /* Types, prototypes and formats of numbers; false when the action is none of them. */
 bool tui_typing_act(struct tui *t, enum tui_action a);
@@ -351,19 +398,13 @@ void tui_edits_finish(struct tui *t);
 
 /* --- places and search -------------------------------------------------------------------------------------------------- */
 
-struct tui_place {
-	uint64_t va, top_va;
-	uint32_t sub, top_sub;
-	uint8_t view;
-};
-
 /* Goes to an address in the listing (or the hex view when that is shown), remembering where we were. */
 void tui_go(struct tui *t, uint64_t va);
 void tui_show_view(struct tui *t, enum tui_view v);
 void tui_back(struct tui *t);
 void tui_forward(struct tui *t);
 
-void tui_search_start(struct tui *t, const char *text, bool is_all);
+void tui_search_start(struct tui *t, const char *text, bool is_all, bool back);
 void tui_search_again(struct tui *t, bool back);
 /* The next place in the code of the word under the listing's cursor. */
 void tui_search_token(struct tui *t, bool back);
@@ -407,10 +448,18 @@ struct tui {
 	struct tui_prompt prompt;
 	enum tui_overlay overlays[TUI_OVERLAY_MAX];
 	int overlay_cnt;
-	struct tui_list palette, xrefs, hits, symbols, peek, copy, history;
+	struct tui_list palette, xrefs, hits, symbols, peek, copy, history, log, presets, bookmarks;
 	struct tui_list *opening;      /* Enter was pressed on a row that is still being loaded */
 	struct cells_rect overlay_rect;
 	int help_top;
+	bool is_xrefs_here;            /* the references are shown under the line */
+	bool is_zoomed, had_split, had_functions;
+	struct tui_said said;
+	uint8_t recent[TUI_RECENT_MAX];
+	bool is_selecting;
+	struct tui_place anchor;       /* where the selection of lines began */
+	char hint;                     /* the first of a hint's two letters, once typed */
+	tui_operate_fn *operate;       /* operations of the table by their command line; null: there are none */
 	char xrefs_title[128];
 	char peek_title[160];
 
@@ -424,6 +473,8 @@ struct tui {
 	uint64_t card_ns;              /* when it is due */
 	enum tui_action pending;       /* TUI_MARK or TUI_MARK_GO: the next key is its letter */
 	uint64_t edit_va;              /* what the prompt is about */
+	struct tui_job *prefill_job;   /* reads what the prompt begins with */
+	struct tui_last last;
 	struct tui_edit *edit_running, *edit_first, *edit_last;
 	int count;                     /* typed before a key; 0: none */
 	struct tui_mark marks[52];

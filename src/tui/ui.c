@@ -55,6 +55,7 @@ void tui_say(struct tui *t, bool is_bad, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(t->message, sizeof(t->message), fmt, ap);
 	va_end(ap);
+	snprintf(t->said.line[t->said.cnt++ % TUI_SAID_MAX], sizeof(t->said.line[0]), "%s%s", is_bad ? "! " : "", t->message);
 	t->is_message_bad = is_bad;
 	t->is_dirty = true;
 }
@@ -135,6 +136,9 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	tui_list_init(&t->peek, &tui_peek_list);
 	tui_list_init(&t->copy, &tui_copy_list);
 	tui_list_init(&t->history, &tui_history_list);
+	tui_list_init(&t->log, &tui_log_list);
+	tui_list_init(&t->presets, &tui_presets_list);
+	tui_list_init(&t->bookmarks, &tui_bookmarks_list);
 	const char *note = ses_store_note(s);
 	if (note)
 		tui_say(t, true, "the analysis is not kept on disk: %s", note);
@@ -157,6 +161,9 @@ void tui_fini(struct tui *t)
 	tui_list_fini(&t->peek);
 	tui_list_fini(&t->copy);
 	tui_list_fini(&t->history);
+	tui_list_fini(&t->log);
+	tui_list_fini(&t->presets);
+	tui_list_fini(&t->bookmarks);
 	buf_fini(&t->clip);
 	VEC_FREE(&t->past);
 	VEC_FREE(&t->future);
@@ -517,6 +524,27 @@ static void prompt(struct tui *t, enum tui_prompt_kind kind)
 	tui_prompt_open(t, kind, kind == TUI_PROMPT_FILTER ? t->lists[tui_focus(t)].filter : "");
 }
 
+/* One pane over all the room; what was beside it comes back. */
+static void zoom_pane(struct tui *t)
+{
+	t->is_zoomed = !t->is_zoomed;
+	if (t->is_zoomed) {
+		t->had_split = t->is_split;
+		t->had_functions = !t->hide_functions;
+		t->is_split = false;
+		t->hide_functions = true;
+		if (t->focus_functions)
+			t->main_view = TUI_V_FUNCTIONS;
+		return;
+	}
+	t->is_split = t->had_split;
+	t->hide_functions = !t->had_functions;
+	if (t->main_view == TUI_V_FUNCTIONS && t->had_functions) {
+		t->main_view = TUI_V_LISTING;
+		t->focus_functions = true;
+	}
+}
+
 static bool act_view(struct tui *t, enum tui_action a)
 {
 	switch ((int)a) {
@@ -558,6 +586,13 @@ static bool act_view(struct tui *t, enum tui_action a)
 	case TUI_VIEW_PROBLEMS:
 		tui_show_view(t, TUI_V_PROBLEMS);
 		return true;
+	case TUI_VIEW_BOOKMARKS:
+		tui_list_restart(&t->bookmarks);
+		tui_overlay_push(t, TUI_O_BOOKMARKS);
+		return true;
+	case TUI_ZOOM_PANE:
+		zoom_pane(t);
+		return true;
 	case TUI_TOGGLE_FUNCTIONS:
 		t->hide_functions = !t->hide_functions;
 		return true;
@@ -574,6 +609,13 @@ static bool act_find(struct tui *t, enum tui_action a)
 		return true;
 	case TUI_SEARCH:
 		prompt(t, TUI_PROMPT_SEARCH);
+		return true;
+	case TUI_SEARCH_BACK:
+		prompt(t, TUI_PROMPT_SEARCH_BACK);
+		return true;
+	case TUI_XREFS_HERE:
+		tui_xrefs_open(t, false);
+		t->is_xrefs_here = true;
 		return true;
 	case TUI_SEARCH_ALL:
 		prompt(t, TUI_PROMPT_SEARCH_ALL);
@@ -636,6 +678,20 @@ static void act_scry(struct tui *t, enum tui_action a)
 		tui_list_restart(&t->copy);
 		tui_overlay_push(t, TUI_O_COPY);
 		break;
+	case TUI_EXPORT:
+		prompt(t, TUI_PROMPT_EXPORT);
+		break;
+	case TUI_SAVE:
+		tui_say(t, false, "nothing waits to be saved: every edit is on disk when it says so (U lists them)");
+		break;
+	case TUI_LOG:
+		tui_list_restart(&t->log);
+		tui_overlay_push(t, TUI_O_LOG);
+		break;
+	case TUI_KEYS:
+		tui_list_restart(&t->presets);
+		tui_overlay_push(t, TUI_O_KEYS);
+		break;
 	case TUI_COMMAND:
 		prompt(t, TUI_PROMPT_COMMAND);
 		break;
@@ -673,6 +729,10 @@ void tui_act(struct tui *t, enum tui_action a)
 	enum tui_view v = tui_focus(t);
 	if (a == TUI_NONE)
 		return;
+	if (tui_action_info(a)->group == TUI_GROUP_LATER) {
+		tui_say(t, true, "unsupported: %s", tui_action_info(a)->text);
+		return;
+	}
 	if (views[v]->list ? tui_list_act(t, &t->lists[v], a) : views[v]->act(t, a))
 		return;
 	if (a == TUI_FOLLOW && views[v]->list) {

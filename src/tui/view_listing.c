@@ -354,14 +354,16 @@ static void draw_comment(struct cells_pen *p, const struct ses_head *h, int star
 static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head *h, struct look *look)
 {
 	struct tui_listing *l = &t->listing;
+	char hint[3];
 	bool is_current = h->va == l->va && h->sub == l->sub;
-	struct cells_pen p = tui_pen(t, r, 0, ROLE_ADDR, is_current ? ROLE_BG_LINE : ROLE_BG);
-	look->bg = is_current ? ROLE_BG_LINE : ROLE_BG;
+	bool is_selected = t->is_selecting && tui_select_has(t, h->va, h->sub);
+	look->bg = is_current ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : ROLE_BG;
+	struct cells_pen p = tui_pen(t, r, 0, ROLE_ADDR, look->bg);
 	look->marks_operand = is_current;
 	cells_fill(&t->grid, r, p.st);
 	p.st.fg = ROLE_KEY;
 	bool in_block = look->block_va <= h->va && h->va < look->block_end;
-	cells_put(&t->grid, p.x++, p.y, is_current ? '>' : in_block ? cells_glyph(&t->grid, GLYPH_V) : ' ', p.st);
+	cells_put(&t->grid, p.x++, p.y, is_current ? '>' : is_selected ? '+' : in_block ? cells_glyph(&t->grid, GLYPH_V) : ' ', p.st);
 	p.col++;
 	p.st.fg = ROLE_ADDR;
 	if (r.w >= 36)
@@ -384,6 +386,10 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head 
 	cells_str(&p, r.w >= 60 ? "    " : " ");
 	p.skip = l->hscroll;
 	int start = p.col;
+	if (*tui_hint_of(t, (uint32_t)(h - l->lines), hint)) {
+		struct cells_pen at = tui_pen(t, (struct cells_rect){MAX(p.x - 3, r.x), r.y, 3, 1}, 0, ROLE_SELECT, ROLE_BG_SELECT);
+		cells_str(&at, hint);
+	}
 	draw_spans(&p, h, look);
 	draw_comment(&p, h, start, look);
 }
@@ -634,6 +640,17 @@ static bool listing_act(struct tui *t, enum tui_action a)
 		return true;
 	case TUI_BYTES:
 		l->bytes_mode = (l->bytes_mode + 1) % 3;
+		return true;
+	case TUI_SELECT:
+		tui_select_toggle(t);
+		return true;
+	case TUI_HINTS:
+		tui_hints_begin(t);
+		return true;
+	case TUI_BACK:
+		if (!t->is_selecting)
+			return false;
+		tui_select_toggle(t);
 		return true;
 	case TUI_FOLLOW:
 		follow(t);

@@ -113,6 +113,7 @@ static bool subject(struct tui *t, uint64_t *ret)
 
 void tui_xrefs_open(struct tui *t, bool is_from)
 {
+	t->is_xrefs_here = false;
 	struct ses_func f;
 	uint64_t va;
 	if (is_from ? !tui_focus_va(t, &va) : !subject(t, &va)) {

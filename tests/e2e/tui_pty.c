@@ -179,7 +179,7 @@ static void test_walk(void)
 	expect(&t, "Memory map: segments", "palette");
 	pty_keys(&t, "\r");
 	expect(&t, ".text", "the map lists sections");
-	pty_keys(&t, "?");
+	pty_keys(&t, "H");
 	expect(&t, "Keys", "help card");
 	pty_keys(&t, "\x1b");
 	pty_pump(&t, 1000, 100);
@@ -615,7 +615,7 @@ static void test_terminals(void)
 	const char *plain[] = {"LC_ALL=C", NULL};
 	start(&t, TARGET, plain, 100, 30);
 	pty_wait(&t, "ready", WAIT_MS);
-	pty_keys(&t, "?");
+	pty_keys(&t, "H");
 	pty_wait(&t, "Keys", WAIT_MS);
 	bool is_ascii = true;
 	for (size_t i = 0; i < t.log.len; i++)

@@ -576,6 +576,13 @@ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const st
 		bool is_bad = edits[i].value && strchr(edits[i].value, ' ') && !strcmp(edits[i].op, "rename");
 		edits[i].status = is_bad ? SES_EDIT_REFUSED : SES_EDIT_APPLIED;
 		edits[i].why = is_bad ? "a name has no blank" : NULL;
+		for (unsigned k = 0; k < fake_config.edit_cnt; k++) {
+			const struct fake_edit *f = &fake_config.edits[k];
+			if (f->va != edits[i].addr || strcmp(f->op, edits[i].op) || strcmp(f->sub, edits[i].sub))
+				continue;
+			edits[i].before = f->value;
+			edits[i].before_len = strlen(f->value);
+		}
 		if (opts->is_dry_run || is_bad || fake_config.edit_cnt == FAKE_EDIT_MAX)
 			continue;
 		struct fake_edit *f = &fake_config.edits[fake_config.edit_cnt++];
@@ -638,6 +645,15 @@ struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct
 	static struct ses_undone one = {.target = 1, .changes = 1};
 	*ret = (struct ses_undone_list){.list = &one, .cnt = !ask->is_redo && fake_config.edit_cnt};
 	return NULL;
+}
+
+struct err *ses_stated(struct ses *s, struct arena *a, struct ses_entry **ret, size_t *ret_cnt, uint64_t *ret_rev)
+{
+	struct ses_journal_ask all = {.first_seq = 1, .limit = UINT32_MAX};
+	uint32_t cnt;
+	struct err *e = ses_journal(s, &all, a, ret, &cnt, ret_rev);
+	*ret_cnt = cnt;
+	return e;
 }
 
 struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret, uint32_t *ret_cnt,

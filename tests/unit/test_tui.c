@@ -181,7 +181,7 @@ static void test_pages_at_three_sizes(void **state)
 
 static void test_ascii_only(void **state)
 {
-	static const char *const pages[] = {"", "\"", "Ctrl+P", "?", "x", "\\", "Esc L Space", "z"};
+	static const char *const pages[] = {"", "\"", "Ctrl+P", "H", "x", "\\", "Esc L Space", "z"};
 	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
 		open_tui(300, 100, 24);
 		tui.grid.is_ascii = true;
@@ -784,7 +784,7 @@ static void test_help_has_everything(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		struct buf seen = {0};
 		open_tui(300, sizes[i][0], sizes[i][1]);
-		keys("?");
+		keys("H");
 		for (int page = 0; page < 100; page++) {
 			page_text(&seen);
 			seen.len--;
@@ -807,7 +807,7 @@ static void test_help_has_everything(void **state)
 static void test_tiny_and_huge(void **state)
 {
 	static const int sizes[][2] = {{1, 1}, {2, 2}, {5, 3}, {10, 4}, {39, 9}, {40, 10}, {83, 24}, {84, 24}, {400, 120}, {1, 100}, {300, 1}};
-	static const char *const pages[] = {"", "Tab", "\\", "\"", "Ctrl+P", "?", "x", "g", "M", "Space", "Space z", "Ctrl+F 'a Enter"};
+	static const char *const pages[] = {"", "Tab", "\\", "\"", "Ctrl+P", "H", "x", "g", "M", "Space", "Space z", "Ctrl+F 'a Enter"};
 	for (size_t p = 0; p < ARRAY_LEN(pages); p++) {
 		open_tui(300, 120, 30);
 		keys(pages[p]);
@@ -1054,6 +1054,150 @@ static void test_typing(void **state)
 }
 
 /* Shown at once, counted when the job is done, and written though one leaves. */
+/* A prompt is open before it is known what is there; what was typed meanwhile stands behind it. */
+static void test_comment_is_read_behind(void **state)
+{
+	uint64_t value;
+	open_tui(300, 120, 30);
+	keys("; 'old Enter ;");
+	assert_string_equal(tui.prompt.text, "old");
+	keys("Enter");
+	assert_int_equal(fake_config.edit_cnt, 1); /* as it was */
+	tui.job_fd = eventfd(0, 0);
+	keys("; 'er");
+	assert_string_equal(tui.prompt.text, "er");
+	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
+	tui_news(&tui);
+	assert_string_equal(tui.prompt.text, "older");
+	assert_int_equal(tui.prompt.pos, 5);
+	keys("Esc ; Enter"); /* nothing typed in time: nothing meant */
+	assert_int_equal(fake_config.edit_cnt, 1);
+	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
+	keys("g");
+	tui_news(&tui);
+	assert_string_equal(tui.prompt.text, ""); /* not into another prompt */
+	close(tui.job_fd);
+	tui.job_fd = -1;
+	close_tui();
+}
+
+static void test_repeat_and_bookmarks(void **state)
+{
+	open_tui(300, 120, 30);
+	uint64_t start = tui.listing.va;
+	keys(".");
+	assert_true(page_has("nothing was edited yet"));
+	keys("; 'same Enter 2 j .");
+	assert_int_equal(fake_config.edit_cnt, 2);
+	assert_string_equal(fake_config.edits[1].value, "same");
+	assert_int_equal(fake_config.edits[1].va, start + 8);
+	keys(", B 'mark Enter , b");
+	assert_true(page_has("Bookmarks") && page_has("mark"));
+	keys("Esc G , b Enter");
+	assert_int_equal(tui.listing.va, start + 8);
+	close_tui();
+}
+
+static void test_select_lines(void **state)
+{
+	char dir[] = "/tmp/scry-copy-XXXXXX";
+	char path[64];
+	char got[4096] = {0};
+	assert_non_null(mkdtemp(dir));
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	snprintf(path, sizeof(path), "%s/scry-copy.txt", dir);
+	open_tui(300, 120, 30);
+	keys("j v 3 j");
+	assert_true(page_has("+00401044") && page_has(">00401050"));
+	keys("Ctrl+Y");
+	assert_false(tui.is_selecting);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	assert_true(fread(got, 1, sizeof(got) - 1, f) > 4);
+	fclose(f);
+	int lines = 0;
+	for (const char *c = got; *c; c++)
+		lines += *c == '\n';
+	assert_int_equal(lines, 4);
+	assert_non_null(strstr(got, "401044"));
+	keys("v k k Esc");
+	assert_false(tui.is_selecting);
+	assert_int_equal(tui.past.cnt, 0); /* Esc ended the selection, it did not go anywhere */
+	keys("v j Y");
+	assert_true(page_has("Copy the bytes"));
+	close_tui();
+	unlink(path);
+	rmdir(dir);
+	unsetenv("XDG_RUNTIME_DIR");
+}
+
+static void test_hints(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("f");
+	assert_int_equal(tui.pending, TUI_HINTS);
+	uint64_t want = 0;
+	char hint[3];
+	for (uint32_t i = 0; i < tui.listing.line_cnt && !want; i++) {
+		if (tui.listing.lines[i].has_target && !strcmp(tui_hint_of(&tui, i, hint), "a"))
+			want = tui.listing.lines[i].target;
+	}
+	keys("a");
+	assert_int_equal(tui.listing.va, want);
+	keys("f 5");
+	assert_int_equal(tui.pending, TUI_NONE);
+	assert_true(page_has("no line has these letters"));
+	close_tui();
+	/* More targets than letters: two for each. */
+	open_tui(3000, 120, 300);
+	keys("Ctrl+Home f s");
+	assert_int_equal(tui.pending, TUI_HINTS);
+	assert_int_equal(tui.hint, 's');
+	keys("Esc");
+	assert_int_equal(tui.pending, TUI_NONE);
+	close_tui();
+}
+
+static void test_other_keys(void **state)
+{
+	open_tui(300, 120, 30);
+	int line = tui.cur_y;
+	keys("r");
+	assert_true(page_has("References to main"));
+	assert_int_equal(tui.overlay_rect.y, line + 1); /* under the line */
+	keys("Esc ? 'thing Enter");
+	assert_true(page_has("found"));
+	keys("F5");
+	assert_true(page_has("unsupported: Pseudocode: comes with the decompiler"));
+	keys("]");
+	assert_true(page_has("comes with traces"));
+	keys(", l");
+	assert_true(page_has("! unsupported: Pseudocode"));
+	keys("Esc Ctrl+S");
+	assert_true(page_has("nothing waits to be saved"));
+	keys("Z");
+	assert_int_equal(tui.functions_rect.w, 0);
+	keys("Z");
+	assert_true(tui.functions_rect.w > 0);
+	keys("Ctrl+P 'memory Enter Ctrl+P");
+	const struct tui_row *row = tui_list_row(&tui, &tui.palette);
+	assert_int_equal(row->action, TUI_VIEW_MAP); /* done lately: first */
+	keys("Esc L");
+	/* A key of another layout is the one at its place; a leader too. */
+	struct term_ev ev = {.type = TERM_EV_KEY, .key = 0x43f};
+	tui_event(&tui, &ev);
+	assert_int_equal(tui.prompt.kind, TUI_PROMPT_GOTO);
+	tui_event(&tui, &ev);
+	assert_string_equal(tui.prompt.text, "\xd0\xbf"); /* what is typed is text */
+	keys("Esc");
+	ev.key = 0x431;
+	tui_event(&tui, &ev);
+	ev.key = 0x456; /* Ukrainian i: s */
+	tui_event(&tui, &ev);
+	assert_int_equal(tui.main_view, TUI_V_STRINGS);
+	close_tui();
+}
+
 static void test_pending_edits(void **state)
 {
 	uint64_t value;
@@ -1063,7 +1207,7 @@ static void test_pending_edits(void **state)
 	assert_true(page_has("second *"));
 	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
 	tui_news(&tui);
-	keys("j ; 'third Enter ; 'fourth Enter");
+	keys("j ; 'third Enter ; Ctrl+U 'fourth Enter");
 	int fd = tui.job_fd;
 	close_tui();
 	assert_int_equal(fake_config.edit_cnt, 4);
@@ -1109,6 +1253,11 @@ int main(void)
 		cmocka_unit_test(test_edits),
 		cmocka_unit_test(test_typing),
 		cmocka_unit_test(test_pending_edits),
+		cmocka_unit_test(test_comment_is_read_behind),
+		cmocka_unit_test(test_repeat_and_bookmarks),
+		cmocka_unit_test(test_select_lines),
+		cmocka_unit_test(test_hints),
+		cmocka_unit_test(test_other_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/operation.h"
+
+#include "session/ops.h"
+
+#include <string.h>
+
+#define WORD_MAX 64
+
+/* The next word of the line, its quotes taken away, in place; null at the end. */
+static char *next_word(char **at)
+{
+	char *from = *at + strspn(*at, " \t");
+	char *to = from;
+	char *word = from;
+	char quote = 0;
+	if (!*from)
+		return NULL;
+	for (; *from && (quote || (*from != ' ' && *from != '\t')); from++) {
+		if (quote ? *from == quote : *from == '\'' || *from == '"')
+			quote = quote ? 0 : *from;
+		else
+			*to++ = *from;
+	}
+	*at = *from ? from + 1 : from;
+	*to = '\0';
+	return word;
+}
+
+static const struct ops_op *op_of(const char *line)
+{
+	char name[32];
+	size_t len = strcspn(line, " \t");
+	if (!len || len >= sizeof(name))
+		return NULL;
+	memcpy(name, line, len);
+	name[len] = '\0';
+	const struct ops_op *op = ops_find(name);
+	return op && op->needs_target ? op : NULL;
+}
+
+bool tui_is_operation(const char *line)
+{
+	return op_of(line) != NULL;
+}
+
+static struct err *take_words(const struct ops_op *op, struct ops_args *args, char *rest)
+{
+	size_t positional = 0;
+	char *word;
+	while ((word = next_word(&rest))) {
+		bool is_option = word[0] == '-' && word[1] == '-' && word[2];
+		char *value = is_option ? strchr(word, '=') : NULL;
+		size_t len = is_option ? strcspn(word + 2, "=") : 0;
+		const struct ops_param *p = is_option ? ops_param_find(op, word + 2, len) : ops_param_at(op, positional++);
+		if (!p || (is_option && p->is_positional))
+			return err_fix(err_new(ERR_INVALID, "%s: %s takes no such word", word, op->name), "scry help %s", op->name);
+		if (is_option && p->type == OPS_FLAG)
+			value = NULL;
+		else if (is_option)
+			value = value ? value + 1 : next_word(&rest);
+		else
+			value = word;
+		struct err *e = ops_args_set(args, p, value);
+		if (e)
+			return e;
+	}
+	return ops_args_check(args);
+}
+
+struct err *tui_operation(struct ses_snap *sn, const struct ses_call *call, const char *line, struct buf *out)
+{
+	const struct ops_op *op = op_of(line);
+	struct ops_args args;
+	struct ops_out answer;
+	struct arena arena = {0};
+	if (!op)
+		return err_new(ERR_INVALID, "no operation is called so");
+	struct ses_call with = *call;
+	with.caps = ~(uint32_t)0;
+	ops_args_init(&args, op, &arena);
+	char *rest = arena_strndup(&arena, line + strlen(op->name), strlen(line) - strlen(op->name));
+	struct err *e = rest ? take_words(op, &args, rest) : &err_nomem;
+	if (!e) {
+		ops_out_init(&answer, op, out, false);
+		struct ops_req rq = {.sn = sn, .call = &with, .args = &args, .arena = &arena, .out = &answer};
+		e = ops_run(&rq);
+		if (!e)
+			e = take_ptr(answer.status);
+		ops_out_fini(&answer);
+	}
+	arena_fini(&arena);
+	return e;
+}
