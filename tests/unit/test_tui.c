@@ -3,10 +3,9 @@
  * The workbench without a terminal: keys in, cells out, over a made-up session. Pages are compared as text with
  * tests/golden/tui/NAME.txt and their colours and attributes with NAME.look (UPDATE_GOLDEN=1 writes them).
  */
-#include "lib/fake_session.h"
+#include "lib/tui_screen.h"
 
 #include "base/buf.h"
-#include "base/utf8.h"
 #include "tui/opening.h"
 #include "tui/tui_int.h"
 
@@ -19,73 +18,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static struct tui tui;
-static struct ses *ses;
-
-static void open_tui(uint32_t func_cnt, int w, int h)
-{
-	ses = fake_open(func_cnt);
-	assert_true(tui_init(&tui, ses, w, h));
-	tui_draw(&tui);
-}
-
-static void close_tui(void)
-{
-	tui_fini(&tui);
-	ses_close(ses);
-}
-
-/* "j Enter Ctrl+P": keys as they are written everywhere; "'text" types letters. Draws after each. */
-static void keys(const char *list)
-{
-	while (*list) {
-		size_t len = strcspn(list, " ");
-		struct term_ev ev = {.type = TERM_EV_KEY};
-		if (len > 1 && list[0] == '\'') {
-			for (size_t i = 1; i < len; i++) {
-				ev.key = (uint8_t)list[i];
-				tui_event(&tui, &ev);
-			}
-		} else {
-			assert_true(term_key_parse(list, len, &ev.key, &ev.mods));
-			tui_event(&tui, &ev);
-		}
-		tui_draw(&tui);
-		list += len + (list[len] == ' ');
-	}
-}
-
-static void page_text(struct buf *out)
-{
-	char u8[4];
-	for (int y = 0; y < tui.grid.h; y++) {
-		size_t end = out->len;
-		for (int x = 0; x < tui.grid.w; x++) {
-			const struct cells_cell *c = &tui.grid.cell[y * tui.grid.w + x];
-			if (c->cp)
-				buf_add(out, u8, utf8_put(c->cp, u8));
-			for (int i = 0; i < CELLS_MARK_CNT && c->mark[i]; i++)
-				buf_add(out, u8, utf8_put(c->mark[i], u8));
-			if (c->cp && c->cp != ' ')
-				end = out->len;
-		}
-		out->len = end;
-		buf_add_ch(out, '\n');
-	}
-	buf_printf(out, "cursor %d,%d\n", tui.cur_x, tui.cur_y);
-	buf_add_ch(out, '\0');
-	assert_false(out->failed);
-}
-
-static bool page_has(const char *text)
-{
-	struct buf b = {0};
-	page_text(&b);
-	bool has = strstr(b.data, text) != NULL;
-	buf_fini(&b);
-	return has;
-}
 
 static const char *role_name(uint8_t role)
 {
@@ -777,33 +709,6 @@ static void test_every_action(void **state)
 	}
 }
 
-/* The help card has every action with its keys, at any size, when it is scrolled through. */
-static void test_help_has_everything(void **state)
-{
-	static const int sizes[][2] = {{40, 10}, {100, 24}, {160, 40}};
-	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-		struct buf seen = {0};
-		open_tui(300, sizes[i][0], sizes[i][1]);
-		keys("H");
-		for (int page = 0; page < 100; page++) {
-			page_text(&seen);
-			seen.len--;
-			keys("PgDn");
-		}
-		buf_add_ch(&seen, '\0');
-		for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
-			char keys_of[32];
-			const char *k = tui_keymap_keys(tui.keys, (enum tui_action)a);
-			snprintf(keys_of, sizeof(keys_of), "  %.*s", 20, *k ? k : "(palette)");
-			assert_non_null(strstr(seen.data, keys_of));
-			snprintf(keys_of, sizeof(keys_of), "%.12s", tui_action_info((enum tui_action)a)->text);
-			assert_non_null(strstr(seen.data, keys_of));
-		}
-		buf_fini(&seen);
-		close_tui();
-	}
-}
-
 static void test_tiny_and_huge(void **state)
 {
 	static const int sizes[][2] = {{1, 1}, {2, 2}, {5, 3}, {10, 4}, {39, 9}, {40, 10}, {83, 24}, {84, 24}, {400, 120}, {1, 100}, {300, 1}};
@@ -884,142 +789,6 @@ static void test_symbol_palette(void **state)
 	close_tui();
 }
 
-static void test_marks_counts_and_commands(void **state)
-{
-	open_tui(300, 120, 30);
-	uint64_t start = tui.listing.va;
-	keys("m a 5 j");
-	assert_int_equal(tui.listing.va, start + 20);
-	assert_int_equal(tui.count, 0);
-	keys("1 0 j");
-	assert_true(tui.listing.va > start + 20);
-	keys("m B ' a");
-	assert_int_equal(tui.listing.va, start);
-	keys("' z");
-	assert_true(page_has("mark z is not set"));
-	keys("' Esc j k m 1");
-	assert_true(page_has("a mark is a letter"));
-	keys(": 'view-he Tab Enter");
-	assert_int_equal(tui.main_view, TUI_V_HEX);
-	keys(": 'view-listing Enter : '0x401200 Enter");
-	assert_int_equal(tui.listing.va, 0x401200);
-	keys(": 'g Space 'main Enter");
-	assert_int_equal(tui.listing.va, start);
-	keys(": 'view Enter");
-	assert_true(page_has("actions begin so"));
-	keys(": 'zzz Enter");
-	assert_true(page_has("no such action"));
-	keys(": 'suspend Enter");
-	assert_true(tui.wants_suspend);
-	keys(": 'q Enter");
-	assert_true(tui.wants_quit);
-	close_tui();
-}
-
-static void test_copy(void **state)
-{
-	char dir[] = "/tmp/scry-copy-XXXXXX";
-	char path[64];
-	char got[256] = {0};
-	assert_non_null(mkdtemp(dir));
-	setenv("XDG_RUNTIME_DIR", dir, 1);
-	snprintf(path, sizeof(path), "%s/scry-copy.txt", dir);
-	open_tui(300, 120, 30);
-	keys("j j j j j Ctrl+Y");
-	assert_true(page_has(path));
-	assert_true(tui.clip.len > 10 && !memcmp(tui.clip.data, "\x1b]52;c;", 7));
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	assert_true(fread(got, 1, sizeof(got) - 1, f) > 4);
-	fclose(f);
-	assert_non_null(strstr(got, "call"));
-	keys("Y");
-	assert_true(page_has("Copy the address"));
-	keys("j Enter");
-	/* "0x401054" */
-	assert_memory_equal(tui.clip.data, "\x1b]52;c;MHg0MDEwNTQ=\x1b\\", 21);
-	tui_copy_text(&tui, "ab", 2);
-	assert_memory_equal(tui.clip.data, "\x1b]52;c;YWI=\x1b\\", 13);
-	char *big = calloc(1, 200000);
-	tui.clip.len = 0;
-	tui_copy_text(&tui, big, 200000);
-	assert_int_equal(tui.clip.len, 0);
-	tui_draw(&tui);
-	assert_true(page_has("too much for the terminal's clipboard"));
-	free(big);
-	close_tui();
-	unlink(path);
-	rmdir(dir);
-	unsetenv("XDG_RUNTIME_DIR");
-}
-
-static void test_peek_and_tokens(void **state)
-{
-	open_tui(300, 120, 30);
-	uint64_t start = tui.listing.va;
-	keys("K");
-	assert_true(page_has("nothing on this line leads anywhere"));
-	keys("5 j K");
-	assert_true(page_has("callers"));
-	assert_int_equal(tui.peek.va, FAKE_TEXT + 9 * FAKE_FUNC_LEN);
-	keys("Esc");
-	assert_int_equal(tui.listing.va, start + 20);
-	keys("*");
-	assert_string_equal(tui.search_text, "insn:*call*");
-	close_tui();
-}
-
-static void test_leader_card(void **state)
-{
-	open_tui(300, 120, 30);
-	keys(",");
-	assert_false(tui.is_card);
-	tui_tick(&tui, tui.card_ns - 1);
-	assert_false(tui.is_card);
-	tui_tick(&tui, tui.card_ns);
-	tui_draw(&tui);
-	assert_true(tui.is_card && page_has(", then") && page_has("s  Strings"));
-	keys("s");
-	assert_int_equal(tui.main_view, TUI_V_STRINGS);
-	assert_false(page_has(", then"));
-	close_tui();
-}
-
-static void test_edits(void **state)
-{
-	open_tui(300, 120, 30);
-	uint64_t start = tui.listing.va;
-	keys("n");
-	assert_string_equal(tui.prompt.text, "main"); /* what it is called now */
-	keys("Enter");
-	assert_int_equal(fake_config.edit_cnt, 0); /* nothing was changed */
-	keys("n Ctrl+U 'new_main Enter");
-	assert_int_equal(fake_config.edit_cnt, 1);
-	assert_string_equal(fake_config.edits[0].op, "rename");
-	assert_string_equal(fake_config.edits[0].value, "new_main");
-	assert_int_equal(fake_config.edits[0].va, start);
-	assert_true(page_has("is on disk"));
-	keys("n Ctrl+U 'a Space 'b Enter");
-	assert_true(page_has("rename refused: a name has no blank"));
-	keys("j ; 'why Enter Alt+; 'above Enter");
-	assert_int_equal(fake_config.edit_cnt, 3);
-	assert_string_equal(fake_config.edits[1].sub, "line");
-	assert_string_equal(fake_config.edits[2].sub, "block");
-	assert_int_equal(fake_config.edits[1].va, start + 4);
-	keys("Ctrl+Z");
-	assert_true(page_has("undo: revision 1"));
-	keys("Alt+z");
-	assert_true(page_has("nothing to redo"));
-	keys("U");
-	assert_true(page_has("new_main") && page_has("comment block"));
-	const struct tui_row *row = tui_list_row(&tui, &tui.history);
-	assert_true(!memcmp(row->col[1].s, "comment block", 13)); /* the newest first */
-	keys("Esc Tab n");
-	assert_int_equal(tui.prompt.kind, TUI_PROMPT_RENAME);
-	keys("Esc");
-	close_tui();
-}
-
 static void test_typing(void **state)
 {
 	open_tui(300, 120, 30);
@@ -1053,168 +822,6 @@ static void test_typing(void **state)
 	close_tui();
 }
 
-/* Shown at once, counted when the job is done, and written though one leaves. */
-/* A prompt is open before it is known what is there; what was typed meanwhile stands behind it. */
-static void test_comment_is_read_behind(void **state)
-{
-	uint64_t value;
-	open_tui(300, 120, 30);
-	keys("; 'old Enter ;");
-	assert_string_equal(tui.prompt.text, "old");
-	keys("Enter");
-	assert_int_equal(fake_config.edit_cnt, 1); /* as it was */
-	tui.job_fd = eventfd(0, 0);
-	keys("; 'er");
-	assert_string_equal(tui.prompt.text, "er");
-	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
-	tui_news(&tui);
-	assert_string_equal(tui.prompt.text, "older");
-	assert_int_equal(tui.prompt.pos, 5);
-	keys("Esc ; Enter"); /* nothing typed in time: nothing meant */
-	assert_int_equal(fake_config.edit_cnt, 1);
-	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
-	keys("g");
-	tui_news(&tui);
-	assert_string_equal(tui.prompt.text, ""); /* not into another prompt */
-	close(tui.job_fd);
-	tui.job_fd = -1;
-	close_tui();
-}
-
-static void test_repeat_and_bookmarks(void **state)
-{
-	open_tui(300, 120, 30);
-	uint64_t start = tui.listing.va;
-	keys(".");
-	assert_true(page_has("nothing was edited yet"));
-	keys("; 'same Enter 2 j .");
-	assert_int_equal(fake_config.edit_cnt, 2);
-	assert_string_equal(fake_config.edits[1].value, "same");
-	assert_int_equal(fake_config.edits[1].va, start + 8);
-	keys(", B 'mark Enter , b");
-	assert_true(page_has("Bookmarks") && page_has("mark"));
-	keys("Esc G , b Enter");
-	assert_int_equal(tui.listing.va, start + 8);
-	close_tui();
-}
-
-static void test_select_lines(void **state)
-{
-	char dir[] = "/tmp/scry-copy-XXXXXX";
-	char path[64];
-	char got[4096] = {0};
-	assert_non_null(mkdtemp(dir));
-	setenv("XDG_RUNTIME_DIR", dir, 1);
-	snprintf(path, sizeof(path), "%s/scry-copy.txt", dir);
-	open_tui(300, 120, 30);
-	keys("j v 3 j");
-	assert_true(page_has("+00401044") && page_has(">00401050"));
-	keys("Ctrl+Y");
-	assert_false(tui.is_selecting);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	assert_true(fread(got, 1, sizeof(got) - 1, f) > 4);
-	fclose(f);
-	int lines = 0;
-	for (const char *c = got; *c; c++)
-		lines += *c == '\n';
-	assert_int_equal(lines, 4);
-	assert_non_null(strstr(got, "401044"));
-	keys("v k k Esc");
-	assert_false(tui.is_selecting);
-	assert_int_equal(tui.past.cnt, 0); /* Esc ended the selection, it did not go anywhere */
-	keys("v j Y");
-	assert_true(page_has("Copy the bytes"));
-	close_tui();
-	unlink(path);
-	rmdir(dir);
-	unsetenv("XDG_RUNTIME_DIR");
-}
-
-static void test_hints(void **state)
-{
-	open_tui(300, 120, 30);
-	keys("f");
-	assert_int_equal(tui.pending, TUI_HINTS);
-	uint64_t want = 0;
-	char hint[3];
-	for (uint32_t i = 0; i < tui.listing.line_cnt && !want; i++) {
-		if (tui.listing.lines[i].has_target && !strcmp(tui_hint_of(&tui, i, hint), "a"))
-			want = tui.listing.lines[i].target;
-	}
-	keys("a");
-	assert_int_equal(tui.listing.va, want);
-	keys("f 5");
-	assert_int_equal(tui.pending, TUI_NONE);
-	assert_true(page_has("no line has these letters"));
-	close_tui();
-	/* More targets than letters: two for each. */
-	open_tui(3000, 120, 300);
-	keys("Ctrl+Home f s");
-	assert_int_equal(tui.pending, TUI_HINTS);
-	assert_int_equal(tui.hint, 's');
-	keys("Esc");
-	assert_int_equal(tui.pending, TUI_NONE);
-	close_tui();
-}
-
-static void test_other_keys(void **state)
-{
-	open_tui(300, 120, 30);
-	int line = tui.cur_y;
-	keys("r");
-	assert_true(page_has("References to main"));
-	assert_int_equal(tui.overlay_rect.y, line + 1); /* under the line */
-	keys("Esc ? 'thing Enter");
-	assert_true(page_has("found"));
-	keys("F5");
-	assert_true(page_has("unsupported: Pseudocode: comes with the decompiler"));
-	keys("]");
-	assert_true(page_has("comes with traces"));
-	keys(", l");
-	assert_true(page_has("! unsupported: Pseudocode"));
-	keys("Esc Ctrl+S");
-	assert_true(page_has("nothing waits to be saved"));
-	keys("Z");
-	assert_int_equal(tui.functions_rect.w, 0);
-	keys("Z");
-	assert_true(tui.functions_rect.w > 0);
-	keys("Ctrl+P 'memory Enter Ctrl+P");
-	const struct tui_row *row = tui_list_row(&tui, &tui.palette);
-	assert_int_equal(row->action, TUI_VIEW_MAP); /* done lately: first */
-	keys("Esc L");
-	/* A key of another layout is the one at its place; a leader too. */
-	struct term_ev ev = {.type = TERM_EV_KEY, .key = 0x43f};
-	tui_event(&tui, &ev);
-	assert_int_equal(tui.prompt.kind, TUI_PROMPT_GOTO);
-	tui_event(&tui, &ev);
-	assert_string_equal(tui.prompt.text, "\xd0\xbf"); /* what is typed is text */
-	keys("Esc");
-	ev.key = 0x431;
-	tui_event(&tui, &ev);
-	ev.key = 0x456; /* Ukrainian i: s */
-	tui_event(&tui, &ev);
-	assert_int_equal(tui.main_view, TUI_V_STRINGS);
-	close_tui();
-}
-
-static void test_pending_edits(void **state)
-{
-	uint64_t value;
-	open_tui(300, 120, 30);
-	tui.job_fd = eventfd(0, 0);
-	keys("; 'wait_for_it Enter ; 'second Enter");
-	assert_true(page_has("second *"));
-	assert_int_equal(read(tui.job_fd, &value, sizeof(value)), (int)sizeof(value));
-	tui_news(&tui);
-	keys("j ; 'third Enter ; Ctrl+U 'fourth Enter");
-	int fd = tui.job_fd;
-	close_tui();
-	assert_int_equal(fake_config.edit_cnt, 4);
-	assert_string_equal(fake_config.edits[3].value, "fourth");
-	close(fd);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1242,22 +849,10 @@ int main(void)
 		cmocka_unit_test(test_graph_mouse),
 		cmocka_unit_test(test_graph_behind),
 		cmocka_unit_test(test_every_action),
-		cmocka_unit_test(test_help_has_everything),
 		cmocka_unit_test(test_tiny_and_huge),
 		cmocka_unit_test(test_opening_behind_the_first_frame),
 		cmocka_unit_test(test_symbol_palette),
-		cmocka_unit_test(test_marks_counts_and_commands),
-		cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_peek_and_tokens),
-		cmocka_unit_test(test_leader_card),
-		cmocka_unit_test(test_edits),
 		cmocka_unit_test(test_typing),
-		cmocka_unit_test(test_pending_edits),
-		cmocka_unit_test(test_comment_is_read_behind),
-		cmocka_unit_test(test_repeat_and_bookmarks),
-		cmocka_unit_test(test_select_lines),
-		cmocka_unit_test(test_hints),
-		cmocka_unit_test(test_other_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
