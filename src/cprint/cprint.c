@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cprint/cprint.h"
+
+#include "cprint/cprint_int.h"
+
+#include <string.h>
+
+/*
+ * A block becomes a brace group behind its label; each record that must happen where it stands becomes a statement, and
+ * what is pure and used once becomes part of the expression that uses it, as long as nothing between the two could
+ * change it (a PUT of the location a GET read, a call).
+ */
+
+/* An expression longer than this is given a variable. */
+#define INLINE_LEN_MAX 120
+#define NOWHERE UINT32_MAX
+
+struct printer {
+	const struct ir_func *f;
+	const struct cprint_opts *opts;
+	struct buf *text;
+	struct cprint_map *map;
+	uint32_t line;       /* being written, from 1 */
+	size_t line_counted; /* bytes of `text` whose line breaks are in `line` */
+	/* Per record. */
+	uint32_t *use_cnt;
+	uint32_t *user;      /* the record that uses it last in its block */
+	uint32_t *place;     /* order index of the statement that shows it */
+	uint32_t *expr_off;  /* the text of what is inline, in `exprs`; NOWHERE: it has a variable */
+	uint32_t *pos;       /* place in the order */
+	struct buf exprs;
+	bool *is_used_loc;
+	bool *is_target;     /* blocks somebody jumps to */
+	const char *why;     /* there is no form: what of */
+	bool has_failed;
+};
+
+void cprint_map_fini(struct cprint_map *map)
+{
+	VEC_FREE(&map->lines);
+}
+
+void cprint_prelude(struct buf *text)
+{
+	buf_add_str(text, "#include \"scry.h\"\n\n");
+}
+
+void cprint_machine(const struct ir_machine *m, struct buf *text)
+{
+	buf_add_str(text, "scry_");
+	for (const char *p = m->name; *p; p++)
+		buf_add_ch(text, *p == '-' ? '_' : *p);
+}
+
+static const struct ir_rec *rec_of(const struct printer *p, ir_ref r)
+{
+	return ir_tag(r) == IR_TAG_VALUE ? &p->f->recs[ir_index(r)] : NULL;
+}
+
+/* --- lines --------------------------------------------------------------------------------------------------- */
+static uint32_t line_now(struct printer *p)
+{
+	for (; p->line_counted < p->text->len; p->line_counted++)
+		p->line += p->text->data[p->line_counted] == '\n';
+	return p->line;
+}
+
+static void map_here(struct printer *p, uint32_t origin)
+{
+	if (!p->map || origin >= p->f->origin_cnt)
+		return;
+	struct cprint_line l = {line_now(p), p->f->origins[origin].va};
+	size_t n = p->map->lines.cnt;
+	for (size_t i = n; i-- > 0 && p->map->lines.data[i].line == l.line;)
+		if (p->map->lines.data[i].va == l.va)
+			return;
+	if (!VEC_PUSH(&p->map->lines, l))
+		p->has_failed = true;
+}
+
+/* --- which values are part of another's expression ------------------------------------------------------------- */
+struct use_ctx {
+	struct printer *p;
+	uint32_t rec;
+};
+
+static void count_use(void *ctx, ir_ref r)
+{
+	struct use_ctx *u = ctx;
+	if (ir_tag(r) != IR_TAG_VALUE)
+		return;
+	u->p->use_cnt[ir_index(r)]++;
+	u->p->user[ir_index(r)] = u->rec;
+}
+
+static bool is_pure(const struct ir_rec *rec)
+{
+	return rec->width != IR_W0 && !(ir_op_info((enum ir_op)rec->op)->effects & ~(unsigned)IR_READS_LOC) &&
+	       rec->op != IR_RES && rec->op != IR_PHI;
+}
+
+/* Where in [from, to) of the order the location changes. */
+static bool is_changed(const struct printer *p, uint32_t loc, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+		if (rec->op == IR_CALL || (rec->op == IR_PUT && rec->aux == loc))
+			return true;
+	}
+	return false;
+}
+
+/* Looks ahead no further than this for what an expression crosses. */
+#define CROSS_MAX 256
+
+/* From the end of the block back, so that a user's place is known before what it uses. A value in an inline expression is
+ * shown where the whole expression is. */
+static void place_block(struct printer *p, const struct ir_block *b)
+{
+	const struct ir_func *f = p->f;
+	for (uint32_t i = b->last; i-- > b->first;) {
+		uint32_t r = f->order[i];
+		const struct ir_rec *rec = &f->recs[r];
+		p->place[r] = i;
+		if (!is_pure(rec) || !p->use_cnt[r] || (p->use_cnt[r] > 1 && rec->op != IR_GET))
+			continue;
+		/* A GET used often is read where the last use is; all uses are before it. */
+		uint32_t at = p->place[p->user[r]];
+		if (at - i > CROSS_MAX || (rec->op == IR_GET && is_changed(p, rec->aux, i + 1, at)))
+			continue;
+		p->place[r] = at;
+	}
+}
+
+/* --- operands ------------------------------------------------------------------------------------------------- */
+static bool refuse(struct printer *p, const struct ir_rec *rec)
+{
+	if (!p->why)
+		p->why = ir_op_info((enum ir_op)rec->op)->text;
+	return false;
+}
+
+static bool put_operand(struct printer *p, ir_ref r, struct buf *text)
+{
+	if (ir_tag(r) == IR_TAG_CONST)
+		return cprint_const(p->f, r, text) || refuse(p, &p->f->recs[0]);
+	if (ir_tag(r) != IR_TAG_VALUE)
+		return false;
+	uint32_t i = ir_index(r);
+	if (p->expr_off[i] != NOWHERE)
+		buf_add_str(text, p->exprs.data + p->expr_off[i]);
+	else
+		buf_printf(text, "t%u", p->pos[i]);
+	return true;
+}
+
+/* Whether a text needs no parentheses among others: a name, a number, a call. */
+static bool is_atom(const char *s, size_t len)
+{
+	size_t depth = 0;
+	for (size_t i = 0; i < len; i++) {
+		bool is_word = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || s[i] == '_' ||
+			       (s[i] >= '0' && s[i] <= '9');
+		if (s[i] == '(' && i)
+			depth++;
+		else if (s[i] == ')' && depth && !--depth)
+			return i + 1 == len;
+		else if (!depth && !is_word)
+			return false;
+	}
+	return !depth;
+}
+
+/* The address a constant stands for, in the image. */
+static bool put_gaddr(struct printer *p, const struct ir_rec *rec, struct buf *text)
+{
+	uint64_t va;
+	if (!ir_const_get(p->f, rec->a, &va))
+		return refuse(p, rec);
+	buf_printf(text, "(uint%u_t)(m->image + 0x%llxu)", ir_bits((enum ir_width)p->f->machine->addr_width), (unsigned long long)va);
+	return true;
+}
+
+/* Comparing a value with itself is known, and compilers warn about it. */
+static const char *self_compare(const struct ir_rec *rec)
+{
+	if (rec->op != IR_CMP || rec->a != rec->b)
+		return NULL;
+	return rec->kind == IR_CMP_EQ || rec->kind == IR_CMP_ULE || rec->kind == IR_CMP_SLE ? "1" : "0";
+}
+
+/* The expression of a record that has a value. */
+static bool put_expr(struct printer *p, const struct ir_rec *rec, struct buf *text)
+{
+	const struct ir_func *f = p->f;
+	if (rec->op == IR_GET) {
+		buf_add_str(text, f->machine->locs[rec->aux].name);
+		return true;
+	}
+	if (rec->op == IR_GADDR)
+		return put_gaddr(p, rec, text);
+	const char *known = self_compare(rec);
+	if (known) {
+		buf_printf(text, "(uint1_t)%s", known);
+		return true;
+	}
+	struct buf part[3] = {{0}};
+	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
+	const char *operand[3] = {NULL};
+	bool ok = true;
+	enum ir_width x = ir_ref_width(f, rec->a);
+	for (unsigned i = 0; ok && i < 3 && ir_op_info((enum ir_op)rec->op)->signature[2 + i] && refs[i] != IR_REF_NONE; i++) {
+		uint64_t v;
+		if (rec->op == IR_VCVT && i == 1 && ir_const_get(f, refs[i], &v))
+			buf_printf(&part[i], "%llu", (unsigned long long)v);
+		else
+			ok = put_operand(p, refs[i], &part[i]);
+		buf_add_ch(&part[i], '\0');
+		operand[i] = part[i].data ? part[i].data : "";
+		p->has_failed |= part[i].failed;
+	}
+	/* What signature x names is the second operand where the first is the whole. */
+	if (rec->op == IR_INSERT)
+		x = ir_ref_width(f, rec->b);
+	if (ok && rec->width != IR_W1 && (rec->op == IR_CMP || rec->op == IR_FCMP))
+		ok = false;
+	ok = ok && (cprint_expr(rec, x, operand, text) || refuse(p, rec));
+	for (unsigned i = 0; i < 3; i++)
+		buf_fini(&part[i]);
+	return ok;
+}
+
+/* --- the machine's state --------------------------------------------------------------------------------------- */
+static void find_locs(struct printer *p)
+{
+	const struct ir_func *f = p->f;
+	p->is_used_loc[f->machine->sp_loc] = true;
+	for (uint32_t i = 0; i < f->order_cnt; i++) {
+		const struct ir_rec *rec = &f->recs[f->order[i]];
+		if (rec->op == IR_GET || rec->op == IR_PUT)
+			p->is_used_loc[rec->aux] = true;
+		if (rec->op != IR_INTRIN)
+			continue;
+		const struct ir_intrin *in = &f->intrins[rec->aux];
+		for (unsigned k = 0; k < in->in_cnt; k++)
+			p->is_used_loc[in->in[k]] = true;
+		for (unsigned k = 0; k < in->out_cnt; k++)
+			p->is_used_loc[in->out[k]] = true;
+		if (in->alt_len)
+			p->is_used_loc[in->alt_reg] = true;
+	}
+}
+
+/* SCRY_SAVE and SCRY_LOAD move the variables to the state and back. */
+static void put_state(struct printer *p)
+{
+	const struct ir_machine *m = p->f->machine;
+	for (unsigned dir = 0; dir < 2; dir++) {
+		buf_add_str(p->text, dir ? "#define SCRY_LOAD (" : "#define SCRY_SAVE (");
+		bool is_first = true;
+		for (unsigned i = 0; i < m->loc_cnt; i++) {
+			if (!p->is_used_loc[i])
+				continue;
+			buf_printf(p->text, dir ? "%s%s = m->%s" : "%sm->%s = %s", is_first ? "" : ", ", m->locs[i].name,
+				   m->locs[i].name);
+			is_first = false;
+		}
+		buf_add_str(p->text, ")\n");
+	}
+}
+
+static void put_head(struct printer *p)
+{
+	const struct ir_machine *m = p->f->machine;
+	put_state(p);
+	buf_printf(p->text, "void %s(struct ", p->opts->name);
+	cprint_machine(m, p->text);
+	buf_add_str(p->text, " *m)\n{\n");
+	for (unsigned i = 0; i < m->loc_cnt; i++) {
+		if (!p->is_used_loc[i])
+			continue;
+		buf_add_ch(p->text, '\t');
+		cprint_type((enum ir_width)m->locs[i].width, p->text);
+		buf_printf(p->text, " %s = m->%s;\n", m->locs[i].name, m->locs[i].name);
+	}
+}
+
+/* --- statements ------------------------------------------------------------------------------------------------- */
+static void put_comment(struct printer *p, ir_ref target)
+{
+	uint64_t va;
+	char name[256];
+	const struct ir_rec *rec = rec_of(p, target);
+	if (rec && rec->op == IR_GADDR)
+		target = rec->a;
+	if (!p->opts->name_of || !ir_const_get(p->f, target, &va))
+		return;
+	const char *s = p->opts->name_of(p->opts->ctx, va, name, sizeof(name));
+	if (!s)
+		return;
+	buf_add_str(p->text, " /* ");
+	for (unsigned i = 0; s[i] && i < 80; i++)
+		/* No end of the comment, no line break, no trigraph from a name. */
+		buf_add_ch(p->text, s[i] < ' ' || s[i] > '~' || s[i] == '*' || s[i] == '?' || s[i] == '\\' ? '_' : s[i]);
+	buf_add_str(p->text, " */");
+}
+
+static void put_label(struct printer *p, uint32_t block)
+{
+	buf_printf(p->text, "b%u", block);
+}
+
+/* `text` holds nothing of what comes back in a failed expression: the function is dropped then. */
+static bool put_value(struct printer *p, ir_ref r)
+{
+	return put_operand(p, r, p->text);
+}
+
+static bool put_intrin(struct printer *p, uint32_t r)
+{
+	const struct ir_func *f = p->f;
+	const struct ir_rec *rec = &f->recs[r];
+	const struct ir_intrin *in = &f->intrins[rec->aux];
+	buf_add_str(p->text, "\tSCRY_SAVE;\n");
+	for (unsigned k = 0; k < in->in_cnt; k++) {
+		buf_printf(p->text, "\tm->%s = ", f->machine->locs[in->in[k]].name);
+		if (k >= rec->c || !put_value(p, f->lists[rec->b + k]))
+			return refuse(p, rec);
+		buf_add_str(p->text, ";\n");
+	}
+	bool is_moved = in->mem_len && in->alt_len;
+	if (is_moved) {
+		buf_printf(p->text, "\tm->%s = ", f->machine->locs[in->alt_reg].name);
+		if (in->in_cnt >= rec->c || !put_value(p, f->lists[rec->b + in->in_cnt]))
+			return refuse(p, rec);
+		buf_add_str(p->text, ";\n");
+	}
+	bool needs_ymm = false, needs_x87 = false, needs_mmx = false;
+	for (unsigned k = 0; k < in->in_cnt + in->out_cnt; k++) {
+		const struct ir_loc *loc = &f->machine->locs[k < in->in_cnt ? in->in[k] : in->out[k - in->in_cnt]];
+		needs_ymm |= loc->cls == IR_LOC_VEC_HI;
+		needs_x87 |= loc->cls == IR_LOC_X87;
+		needs_mmx |= loc->cls == IR_LOC_VEC && loc->width == IR_W64;
+		/* AVX-512 has registers the header does not carry. */
+		if (loc->cls == IR_LOC_MASK || loc->width > IR_W128)
+			return refuse(p, rec);
+	}
+	const uint8_t *bytes = is_moved ? in->alt_bytes : in->bytes;
+	unsigned len = is_moved ? in->alt_len : in->len;
+	buf_printf(p->text, "\t%s(m, %s, %d, \"", needs_ymm ? "SCRY_INSN_YMM" : "SCRY_INSN",
+		   needs_mmx ? "SCRY_MMX" : needs_x87 ? "SCRY_X87" : "0", needs_x87 ? in->x87_top & 7 : 0);
+	for (unsigned k = 0; k < len; k++)
+		buf_printf(p->text, "%s0x%02x", k ? "," : "", bytes[k]);
+	buf_printf(p->text, "\"); /* %s */\n", in->mnemonic);
+	return true;
+}
+
+static bool put_memop(struct printer *p, uint32_t r)
+{
+	const struct ir_func *f = p->f;
+	const struct ir_rec *rec = &f->recs[r];
+	unsigned bits = rec->aux;
+	bool has_src = rec->kind == IR_MEMOP_COPY || rec->kind == IR_MEMOP_CMP;
+	bool compares = rec->kind == IR_MEMOP_CMP || rec->kind == IR_MEMOP_SCAN;
+	if (rec->c < 5)
+		return refuse(p, rec);
+	const ir_ref *l = f->lists + rec->b;
+	unsigned n = p->pos[r];
+	buf_printf(p->text, "\tuintptr_t t%u_0 = ", n);
+	put_value(p, l[0]);
+	if (has_src)
+		buf_printf(p->text, ", t%u_1 = ", n);
+	else
+		buf_printf(p->text, ";\n\tuint%u_t t%u_1 = ", bits, n);
+	put_value(p, l[1]);
+	buf_printf(p->text, ";\n\tuintptr_t t%u_2 = ", n);
+	put_value(p, l[2]);
+	buf_printf(p->text, ";\n\tuint%u_t t%u_3 = 0, t%u_4 = 0;\n\tscry_rep_%s%u(&t%u_0, %st%u_1, &t%u_2, ", bits, n, n,
+		   ir_kind_info((enum ir_kind)rec->kind)->text, bits, n, has_src ? "&" : "", n, n);
+	put_value(p, l[3]);
+	if (compares) {
+		buf_add_str(p->text, ", ");
+		put_value(p, l[4]);
+		buf_printf(p->text, ", &t%u_3, &t%u_4", n, n);
+	}
+	buf_add_str(p->text, ");\n");
+	return true;
+}
+
+/* What RES names: a variable of the MEMOP, or where the instruction left it. */
+static bool put_res(struct printer *p, const struct ir_rec *rec)
+{
+	const struct ir_rec *of = rec_of(p, rec->a);
+	if (!of)
+		return refuse(p, rec);
+	if (of->op == IR_MEMOP) {
+		buf_printf(p->text, "t%u_%u", p->pos[ir_index(rec->a)], rec->aux);
+		return true;
+	}
+	const struct ir_intrin *in = &p->f->intrins[of->aux];
+	if (rec->aux >= in->out_cnt)
+		return refuse(p, rec);
+	buf_printf(p->text, "m->%s", p->f->machine->locs[in->out[rec->aux]].name);
+	return true;
+}
+
+static void put_goto(struct printer *p, ir_ref block)
+{
+	buf_add_str(p->text, "goto ");
+	put_label(p, ir_index(block));
+	buf_add_str(p->text, ";\n");
+}
+
+/* The stack pointer's variable moved by so many bytes. */
+static void put_sp(struct printer *p, uint32_t by)
+{
+	const char *sp = p->f->machine->locs[p->f->machine->sp_loc].name;
+	buf_printf(p->text, "\t%s += %u;\n", sp, by);
+}
+
+static bool put_leave(struct printer *p, const struct ir_rec *rec)
+{
+	buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_leave(m, ");
+	if (!put_value(p, rec->a))
+		return refuse(p, rec);
+	buf_add_str(p->text, ");");
+	put_comment(p, rec->a);
+	buf_add_str(p->text, "\n\treturn;\n");
+	return true;
+}
+
+static bool put_end(struct printer *p, uint32_t r)
+{
+	const struct ir_func *f = p->f;
+	const struct ir_rec *rec = &f->recs[r];
+	unsigned word = ir_bits((enum ir_width)f->machine->addr_width) / 8;
+	switch (rec->op) {
+	case IR_JMP:
+		buf_add_ch(p->text, '\t');
+		put_goto(p, rec->a);
+		return true;
+	case IR_BR:
+		buf_add_str(p->text, "\tif (");
+		if (!put_value(p, rec->a))
+			return false;
+		buf_add_str(p->text, ")\n\t\t");
+		put_goto(p, rec->b);
+		buf_add_ch(p->text, '\t');
+		put_goto(p, rec->c);
+		return true;
+	case IR_SWITCH:
+		buf_add_str(p->text, "\tswitch (");
+		if (!put_value(p, rec->a))
+			return false;
+		buf_add_str(p->text, ") {\n");
+		for (uint32_t i = 0; i + 1 < rec->c; i += 2) {
+			uint64_t v;
+			if (!ir_const_get(f, f->lists[rec->b + i], &v))
+				return refuse(p, rec);
+			buf_printf(p->text, "\tcase 0x%llxu:\n\t\t", (unsigned long long)v);
+			put_goto(p, f->lists[rec->b + i + 1]);
+		}
+		buf_add_str(p->text, "\tdefault:\n\t\t");
+		put_goto(p, ir_block_ref(rec->aux));
+		buf_add_str(p->text, "\t}\n");
+		return true;
+	case IR_IJMP:
+		return put_leave(p, rec);
+	case IR_RET:
+		buf_printf(p->text, "\tm->pc = scry_load%u(%s);\n", 8 * word, f->machine->locs[f->machine->sp_loc].name);
+		put_sp(p, word + rec->aux);
+		buf_add_str(p->text, "\tSCRY_SAVE;\n\treturn;\n");
+		return f->machine->calls_push || refuse(p, rec);
+	default:
+		buf_add_str(p->text, "\tscry_trap();\n");
+		return rec->op == IR_TRAP || refuse(p, rec);
+	}
+}
+
+static bool put_statement(struct printer *p, uint32_t r)
+{
+	const struct ir_func *f = p->f;
+	const struct ir_rec *rec = &f->recs[r];
+	switch (rec->op) {
+	case IR_PUT: {
+		const struct ir_rec *from = rec_of(p, rec->a);
+		/* A location put back as it was read: nothing happens, and compilers warn. */
+		if (from && from->op == IR_GET && from->aux == rec->aux && p->expr_off[ir_index(rec->a)] != NOWHERE)
+			return true;
+		buf_printf(p->text, "\t%s = ", f->machine->locs[rec->aux].name);
+		if (!put_value(p, rec->a))
+			return refuse(p, rec);
+		buf_add_str(p->text, ";\n");
+		return true;
+	}
+	case IR_STORE:
+	case IR_FENCE:
+		buf_add_ch(p->text, '\t');
+		if (!put_expr(p, rec, p->text))
+			return false;
+		buf_add_str(p->text, ";\n");
+		return true;
+	case IR_CALL:
+		buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_call(m, ");
+		if (!put_value(p, rec->a))
+			return refuse(p, rec);
+		buf_add_str(p->text, ");");
+		put_comment(p, rec->a);
+		buf_add_str(p->text, "\n\tSCRY_LOAD;\n");
+		return f->machine->calls_push || refuse(p, rec);
+	case IR_INTRIN:
+		return put_intrin(p, r);
+	case IR_MEMOP:
+		return put_memop(p, r);
+	default:
+		break;
+	}
+	if (ir_op_info((enum ir_op)rec->op)->effects & IR_ENDS)
+		return put_end(p, r);
+	buf_add_ch(p->text, '\t');
+	/* What nobody uses may still trap. */
+	cprint_type((enum ir_width)rec->width, p->text);
+	buf_printf(p->text, " t%u = ", p->pos[r]);
+	if (rec->op == IR_RES ? !put_res(p, rec) : !put_expr(p, rec, p->text))
+		return false;
+	buf_add_str(p->text, ";\n");
+	return true;
+}
+
+/* Whether record `r` becomes part of a later statement; keeps its expression if so. */
+static bool keep_inline(struct printer *p, uint32_t r, uint32_t i)
+{
+	const struct ir_rec *rec = &p->f->recs[r];
+	if (p->place[r] == i || !is_pure(rec))
+		return false;
+	size_t off = p->exprs.len;
+	bool is_wrapped = false;
+	if (!put_expr(p, rec, &p->exprs))
+		return false;
+	size_t len = p->exprs.len - off;
+	if (p->exprs.failed || off > UINT32_MAX - 256 || (len > INLINE_LEN_MAX && rec->op != IR_GET)) {
+		p->exprs.len = off;
+		return false;
+	}
+	/* The branch of a block has parentheses of its own. */
+	const struct ir_rec *user = &p->f->recs[p->user[r]];
+	if (user->op != IR_BR && user->op != IR_PUT && !is_atom(p->exprs.data + off, len) && buf_room(&p->exprs, 2)) {
+		memmove(p->exprs.data + off + 1, p->exprs.data + off, len);
+		p->exprs.data[off] = '(';
+		p->exprs.len++;
+		is_wrapped = true;
+	}
+	if (is_wrapped)
+		buf_add_ch(&p->exprs, ')');
+	buf_add_ch(&p->exprs, '\0');
+	p->expr_off[r] = (uint32_t)off;
+	return !p->exprs.failed;
+}
+
+static bool put_block(struct printer *p, uint32_t block)
+{
+	const struct ir_func *f = p->f;
+	const struct ir_block *b = &f->blocks[block];
+	place_block(p, b);
+	p->exprs.len = 0;
+	if (p->is_target[block]) {
+		put_label(p, block);
+		buf_add_str(p->text, ":;");
+		if (b->va != UINT64_MAX)
+			buf_printf(p->text, " /* 0x%llx */", (unsigned long long)b->va);
+		buf_add_ch(p->text, '\n');
+	}
+	buf_add_str(p->text, "\t{\n");
+	for (uint32_t i = b->first; i < b->last; i++) {
+		uint32_t r = f->order[i];
+		const struct ir_rec *rec = &f->recs[r];
+		map_here(p, rec->origin);
+		if (is_pure(rec) && !p->use_cnt[r])
+			continue;
+		if (keep_inline(p, r, i))
+			continue;
+		if (p->why || !put_statement(p, r))
+			return false;
+	}
+	buf_add_str(p->text, "\t}\n");
+	return !p->why;
+}
+
+static void mark_target(void *ctx, ir_ref r)
+{
+	struct printer *p = ctx;
+	if (ir_tag(r) == IR_TAG_BLOCK)
+		p->is_target[ir_index(r)] = true;
+}
+
+static void look_around(struct printer *p)
+{
+	const struct ir_func *f = p->f;
+	find_locs(p);
+	for (uint32_t i = 0; i < f->order_cnt; i++) {
+		uint32_t r = f->order[i];
+		struct use_ctx u = {p, r};
+		p->pos[r] = i;
+		p->place[r] = i;
+		ir_operands(f, &f->recs[r], count_use, &u);
+		ir_operands(f, &f->recs[r], mark_target, p);
+		if (f->recs[r].op == IR_SWITCH)
+			p->is_target[f->recs[r].aux] = true;
+	}
+}
+
+static bool printer_init(struct printer *p)
+{
+	const struct ir_func *f = p->f;
+	size_t n = f->rec_cnt;
+	p->use_cnt = alloc_array(n + 1, sizeof(*p->use_cnt));
+	p->user = alloc_array(n + 1, sizeof(*p->user));
+	p->place = alloc_array(n + 1, sizeof(*p->place));
+	p->expr_off = alloc_array(n + 1, sizeof(*p->expr_off));
+	p->pos = alloc_array(n + 1, sizeof(*p->pos));
+	p->is_used_loc = alloc_array(f->machine->loc_cnt, sizeof(*p->is_used_loc));
+	p->is_target = alloc_array(f->block_cnt + 1, sizeof(*p->is_target));
+	if (!p->use_cnt || !p->user || !p->place || !p->expr_off || !p->pos || !p->is_used_loc || !p->is_target)
+		return false;
+	memset(p->expr_off, 0xff, (n + 1) * sizeof(*p->expr_off));
+	return true;
+}
+
+static void printer_fini(struct printer *p)
+{
+	free(p->use_cnt);
+	free(p->user);
+	free(p->place);
+	free(p->expr_off);
+	free(p->pos);
+	free(p->is_used_loc);
+	free(p->is_target);
+	buf_fini(&p->exprs);
+}
+
+struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts, struct buf *text, struct cprint_map *map)
+{
+	struct printer p = {.f = f, .opts = opts, .text = text, .map = map, .line = 1};
+	size_t start = text->len;
+	if (!printer_init(&p)) {
+		printer_fini(&p);
+		return &err_nomem;
+	}
+	look_around(&p);
+	put_head(&p);
+	for (uint32_t b = 0; b < f->block_cnt && !p.why; b++)
+		if (!put_block(&p, b) && !p.why)
+			p.why = "block";
+	buf_add_str(text, "}\n#undef SCRY_SAVE\n#undef SCRY_LOAD\n");
+	struct err *e = NULL;
+	if (p.why) {
+		text->len = start;
+		e = err_new(ERR_UNSUPPORTED, "the function at 0x%llx: `%s` has no form in C yet", (unsigned long long)f->va, p.why);
+	} else if (p.has_failed || text->failed || p.exprs.failed) {
+		e = &err_nomem;
+	}
+	printer_fini(&p);
+	return e;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CPRINT_CPRINT_H
+#define CPRINT_CPRINT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "ir/ir.h"
+
+/*
+ * C from IR before SSA: the lowest rung of the ladder, which must always be there. Machine registers are variables, a
+ * basic block is a statement group behind a label, control is goto. The text needs include/scry.h and nothing else, uses
+ * no operation C leaves undefined, and means what the IR means, record by record.
+ *
+ * A function takes the state of the machine, `struct scry_MACHINE *m`, with its return address on the machine's stack, and
+ * leaves in it the state at its end; m->pc is where control went. Calls hand the state to the code at an address.
+ */
+
+/* One line of the text (from 1) and an instruction it comes from; sorted by line, then address. */
+struct cprint_line {
+	uint32_t line;
+	uint64_t va;
+};
+
+struct cprint_map {
+	VEC(struct cprint_line) lines;
+};
+
+void cprint_map_fini(struct cprint_map *map);
+
+struct cprint_opts {
+	const char *name; /* of the function: an identifier */
+	/* What to say about an address in a comment, or null: `buf` may be filled. Text of the target, so it is escaped here. */
+	const char *(*name_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
+	void *ctx;
+};
+
+/*
+ * Appends the definition of `f` to `text` and, when `map` is not null, its lines to it (numbered from the first line of
+ * `text`). Errors: unsupported with the operation that has no form in C (then `text` is as it was), no memory. `f` is one
+ * ir_check() accepts, without PHI.
+ */
+_must_use_ struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts, struct buf *text,
+				   struct cprint_map *map);
+
+/* What stands before the first function of a file: includes. */
+void cprint_prelude(struct buf *text);
+
+/* The name of a machine's state in C: "scry_x86_64". */
+void cprint_machine(const struct ir_machine *m, struct buf *text);
+
+/*
+ * One operation as an expression over the texts of its operands, `x` the width of those its signature calls x. The value
+ * has the record's width. False: no form in C. For cprint_func() and for tests of each form.
+ */
+bool cprint_expr(const struct ir_rec *rec, enum ir_width x, const char *const operand[3], struct buf *text);
+
+#endif

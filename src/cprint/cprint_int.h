@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CPRINT_CPRINT_INT_H
+#define CPRINT_CPRINT_INT_H
+
+#include "cprint/cprint.h"
+
+/* The name of the type of a width: "uint32_t". */
+void cprint_type(enum ir_width w, struct buf *text);
+/* A constant as an expression of its width; false: wider than C has integers. */
+bool cprint_const(const struct ir_func *f, ir_ref r, struct buf *text);
+
+#endif
