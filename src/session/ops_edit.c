@@ -54,6 +54,41 @@ static bool is_decl(const struct wish *x)
 	return x->edit.op && !strcmp(x->edit.op, "declare");
 }
 
+static void made_json(struct json *j, const struct ses_made *m)
+{
+	if (m->end) {
+		json_key(j, "end");
+		json_addr(j, m->end);
+	}
+	if (m->stopped) {
+		json_key(j, "count");
+		json_u64(j, m->count);
+		json_key(j, "stopped");
+		json_str(j, m->stopped);
+	}
+	if (m->how) {
+		json_key(j, "how");
+		json_str(j, m->how);
+	}
+}
+
+/* The listing shows a directive when another analysis has seen it. */
+static bool is_pending(struct ops_req *rq)
+{
+	struct ses_snap *sn = ses_snap_get(rq->sn->ses);
+	bool is_pending = ses_snap_is_pending(sn);
+	ses_snap_put(sn);
+	return is_pending;
+}
+
+static void made_text(struct buf *b, const struct ses_made *m)
+{
+	if (m->stopped)
+		buf_printf(b, "  %u instructions to 0x%llx (%s)", m->count, (unsigned long long)m->end, m->stopped);
+	else if (m->end)
+		buf_printf(b, "  to 0x%llx", (unsigned long long)m->end);
+}
+
 static void wishes_json(struct ops_req *rq, const struct wishes *w, uint64_t rev)
 {
 	struct json *j = &rq->out->json;
@@ -76,10 +111,15 @@ static void wishes_json(struct ops_req *rq, const struct wishes *w, uint64_t rev
 		}
 		put_json_text(j, "before", x->edit.before, x->edit.before_len);
 		put_json_text(j, "after", x->edit.value, x->edit.value_len);
+		made_json(j, &x->edit.made);
 		put_json_text(j, "why", x->edit.why, x->edit.why ? strlen(x->edit.why) : 0);
 		json_end_obj(j);
 	}
 	json_end_arr(j);
+	if (is_pending(rq)) {
+		json_key(j, "pending");
+		json_bool(j, true);
+	}
 	json_end_obj(j);
 }
 
@@ -101,6 +141,9 @@ static void wishes_text(struct ops_req *rq, const struct wishes *w, uint64_t rev
 			buf_add_str(b, "  ");
 			ops_escape(b, x->edit.value, x->edit.value_len);
 		}
+		made_text(b, &x->edit.made);
+		if (x->edit.status == SES_EDIT_UNCHANGED && x->edit.why)
+			buf_printf(b, ": %s", x->edit.why);
 		buf_add_ch(b, '\n');
 	}
 	buf_printf(b, "revision %llu: %zu applied, %zu unchanged, %zu refused\n", (unsigned long long)rev, counts[SES_EDIT_APPLIED],
@@ -186,7 +229,8 @@ struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size
 	struct ses_edit_opts opts;
 	struct err *e = w.list ? ops_edit_opts(rq, &opts) : &err_nomem;
 	for (size_t i = 0; !e && i < cnt; i++)
-		w.list[i] = (struct wish){.edit = edits[i], .what = edits[i].sub};
+		w.list[i] = (struct wish){.edit = edits[i], .what = *edits[i].sub ? edits[i].sub :
+					  arena_printf(rq->arena, "0x%llx", (unsigned long long)edits[i].addr)};
 	opts.is_atomic = true;
 	return e ? e : wishes_run(rq, &w, &opts);
 }
@@ -321,6 +365,14 @@ static struct err *read_wish(struct ops_req *rq, const struct ops_doc *o, struct
 	const char *op = ops_doc_str(o, "op"), *addr = ops_doc_str(o, "addr"), *kind = ops_doc_str(o, "kind");
 	*x = (struct wish){.what = addr ? addr : "?", .edit = {.sub = ""}};
 	size_t i = 0;
+	bool is_directive = false;
+	struct err *e = ops_define_doc(rq, o, op, &x->edit, &is_directive, &x->why);
+	if (e || x->why)
+		return e;
+	if (is_directive) {
+		x->why = addr ? NULL : "it says no addr";
+		return addr ? wish_addr(rq, x, addr) : NULL;
+	}
 	while (op && i < ARRAY_LEN(ops) && strcmp(op, ops[i].op))
 		i++;
 	if (!op || i == ARRAY_LEN(ops)) {

@@ -38,6 +38,13 @@ struct err *ops_type_at(struct ops_req *rq);
 struct err *ops_retype(struct ops_req *rq);
 struct err *ops_set_prototype(struct ops_req *rq);
 struct err *ops_format(struct ops_req *rq);
+struct err *ops_define(struct ops_req *rq);
+struct err *ops_undefine(struct ops_req *rq);
+struct err *ops_make_data(struct ops_req *rq);
+struct err *ops_make_string(struct ops_req *rq);
+struct err *ops_bounds(struct ops_req *rq);
+struct err *ops_flags(struct ops_req *rq);
+struct err *ops_jump_table(struct ops_req *rq);
 struct err *ops_undo(struct ops_req *rq);
 struct err *ops_redo(struct ops_req *rq);
 struct err *ops_journal(struct ops_req *rq);
@@ -57,6 +64,10 @@ _must_use_ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *r
 void ops_time_text(uint64_t ns, char text[40]);
 /* Makes these edits as one transaction, all or nothing, and answers as `edit` does. */
 _must_use_ struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt);
+struct ops_doc;
+/* A directive of an edit document: its edit, or why it is refused; `*ret_is_ours` is false for an op of another kind. */
+_must_use_ struct err *ops_define_doc(struct ops_req *rq, const struct ops_doc *o, const char *op, struct ses_edit *e,
+				      bool *ret_is_ours, const char **ret_why);
 /* The page parameters of a list: limit, offset or cursor, filter, sort. Error stale for a cursor of another revision. */
 _must_use_ struct err *ops_page(struct ops_req *rq, struct ses_page *ret);
 /* Ends a list of which `shown` items were written from page->offset on. */

@@ -85,6 +85,35 @@ static const struct ops_param p_comment[] = {
 	 .help = "line (behind it), block (lines before it), repeatable (also at every reference), func"}, P_EDIT};
 static const struct ops_param p_bookmark[] = {
 	P_ADDR(true, "where"), P_VALUE("text", true, "TEXT", "what it is; '' takes it away"), P_EDIT};
+#define P_LEN(text) {.name = "len", .type = OPS_INT, .value = "N", .help = text}
+#define P_COUNT {.name = "count", .type = OPS_INT, .value = "N", .help = "so many of them, one behind the other"}
+
+static const struct ops_param p_define[] = {
+	P_ADDR(true, "where it begins"),
+	P_VALUE("what", true, "WHAT", "code, func, data:TYPE, array, string or string:KIND; auto takes back what was stated"),
+	{.name = "type", .type = OPS_STRING, .value = "TYPE", .help = "of an array: a C type, or byte, word, dword, qword"}, P_COUNT,
+	P_LEN("of a string: so many bytes"), {.name = "end", .type = OPS_ADDR, .value = "ADDR", .help = "of func: where it ends"}, P_EDIT};
+static const struct ops_param p_undefine[] = {P_ADDR(true, "where to begin"), P_LEN("so many bytes (the item there)"), P_EDIT};
+static const struct ops_param p_make_data[] = {
+	P_ADDR(true, "where it begins"), P_VALUE("type", true, "TYPE", "a C type, or byte, word, dword, qword"), P_COUNT, P_EDIT};
+static const struct ops_param p_make_string[] = {
+	P_ADDR(true, "where it begins"),
+	{.name = "kind", .type = OPS_CHOICE, .choices = "c|c16|c32|pascal", .value = "K", .help = "c, c16, c32 (ended by a zero), pascal (c)"},
+	P_LEN("so many bytes, zero and all (up to the zero)"), P_EDIT};
+static const struct ops_param p_bounds[] = {
+	P_ADDR(true, "where the function begins"),
+	P_VALUE("pieces", true, "END|FROM-TO,...", "where it ends, or its pieces; '' takes them back"), P_EDIT};
+static const struct ops_param p_flags[] = {
+	P_ADDR(true, "where the function begins"),
+	P_VALUE("flags", true, "FLAGS", "noreturn, returns, library, thunk, thunk=ADDR, with commas between; '' takes them back"), P_EDIT};
+static const struct ops_param p_jump_table[] = {
+	P_ADDR(true, "the jump"), {.name = "table", .type = OPS_ADDR, .value = "ADDR", .help = "where its table begins"},
+	{.name = "count", .type = OPS_INT, .value = "N", .help = "entries"},
+	{.name = "size", .type = OPS_INT, .value = "N", .help = "bytes of an entry (4)"},
+	{.name = "base", .type = OPS_ADDR, .value = "ADDR", .help = "entries are distances from here (addresses)"},
+	{.name = "shift", .type = OPS_INT, .value = "N", .help = "... in units of 2^N bytes (0)"}, P_FLAG("signed", "entries may be negative"),
+	{.name = "low", .type = OPS_STRING, .value = "N", .help = "value of the switch for the first entry (0)"},
+	P_FLAG("none", "take back what was stated"), P_EDIT};
 static const struct ops_param p_patch[] = {
 	P_ADDR(true, "where"), P_VALUE("bytes", true, "'DE AD'", "bytes in hex that are shown in place of the file's"), P_EDIT};
 static const struct ops_param p_unpatch[] = {P_ADDR(true, "where the patch begins"), P_EDIT};
@@ -217,6 +246,18 @@ static const struct ops_op ops_all[] = {
 	     "A name is refused when it is another place's, has spaces or control characters, or would read as an address."),
 	EDIT("comment", p_comment, ops_comment, "comment on an address", NULL),
 	EDIT("bookmark", p_bookmark, ops_bookmark, "mark an address", NULL),
+	EDIT("define", p_define, ops_define, "say what is at an address: code, a function, data, a string, an array",
+	     "Analysis obeys over whatever it would guess, and is done again for it. Code goes on to where control ends; the answer says of how "
+	     "many instructions it is and why it stops: flow, segment, defined, undecodable, limit. What was stated before about the same "
+	     "bytes gives way, and comes back with undo."),
+	EDIT("undefine", p_undefine, ops_undefine, "say that nobody knows what these bytes are", NULL),
+	EDIT("make_data", p_make_data, ops_make_data, "say that data of a type is at an address", NULL),
+	EDIT("make_string", p_make_string, ops_make_string, "say that a string is at an address", NULL),
+	EDIT("bounds", p_bounds, ops_bounds, "say how far a function reaches",
+	     "Its pieces are what is stated, no more and no less; no other function has code there."),
+	EDIT("flags", p_flags, ops_flags, "say what is known of a function: noreturn, returns, library, thunk", NULL),
+	EDIT("jump_table", p_jump_table, ops_jump_table, "say where an indirect jump leads: its table",
+	     "The table ends early where an entry leads to no code."),
 	EDIT("patch", p_patch, ops_patch, "show other bytes than the file's",
 	     "The file is never written. The listing and bytes show the patch; search and references keep to the file."),
 	EDIT("unpatch", p_unpatch, ops_unpatch, "show the file's own bytes again", NULL),
@@ -237,6 +278,8 @@ static const struct ops_op ops_all[] = {
 	EDIT("edit", p_edit, ops_edit, "many edits as one transaction",
 	     "The document: {\"ops\":[{\"op\":\"rename\",\"addr\":\"0x401136\",\"name\":\"parse\"}, {\"op\":\"comment\",\"addr\":\"main\","
 	     "\"kind\":\"line\",\"text\":\"...\"}, {\"op\":\"bookmark\",\"addr\":A,\"text\":T}, {\"op\":\"patch\",\"addr\":A,\"bytes\":B}, "
+	     "{\"op\":\"define\",\"addr\":A,\"what\":\"code|func|data:TYPE|array|string\",\"count\":N,\"type\":T}, "
+	     "{\"op\":\"undefine|make_data|make_string|bounds|flags|jump_table\",...} with the words of the command, "
 	     "{\"op\":\"unpatch\",\"addr\":A}, {\"op\":\"retype\",\"addr\":A,\"type\":T}, {\"op\":\"set_prototype\",\"addr\":A,\"prototype\":P}, "
 	     "{\"op\":\"format\",\"addr\":A,\"operand\":1,\"format\":\"dec\"}], \"atomic\":true, \"dry_run\":false, \"if_rev\":R, "
 	     "\"note\":S}. An empty or null value takes the thing away. Each is answered applied, unchanged, or refused with the reason."),

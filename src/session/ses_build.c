@@ -3,7 +3,7 @@
  * The long way from bytes to an image: hash, look whether the store has it after all, read the tables others wrote,
  * analyse, publish. Where the store cannot be written the image stays in memory and the session says why.
  */
-#include "session/ses_int.h"
+#include "session/ses_stated_int.h"
 
 #include "analysis/analysis.h"
 #include "session/sha256.h"
@@ -48,7 +48,7 @@ static void ses_set_note(struct ses *s, struct err *why)
 
 static const atomic_bool *ses_cancel_flag(struct ses *s)
 {
-	return s->has_worker || s->event_fd >= 0 ? &s->stop : s->cancel;
+	return s->event_fd >= 0 ? &s->stop : s->cancel;
 }
 
 static void ses_hash_progress(void *ctx, uint64_t done)
@@ -67,7 +67,9 @@ static struct err *ses_identify(struct ses *s)
 	if (file_has_changed(s->file))
 		return err_fix(err_new(ERR_STALE, "%s: target_changed: the file was rewritten while it was read", s->path),
 			       "open it again");
+	pthread_mutex_lock(&s->lock);
 	s->has_sha256 = true;
+	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 
@@ -88,14 +90,16 @@ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret)
 			edits_view_unref(edits);
 			continue;
 		}
-		if (!e && !s->arch)
-			e = ses_take_arch(s, (enum arch_id)image_meta(im)->arch);
+		const struct arch *arch = NULL;
+		if (!e)
+			e = ses_arch_of((enum arch_id)image_meta(im)->arch, &arch);
 		struct ses_snap *sn = e ? NULL : ses_snap_new(s, im, NULL, false);
 		if (!sn) {
 			image_unref(im);
 			edits_view_unref(edits);
 			return e ? e : &err_nomem;
 		}
+		sn->arch = arch;
 		sn->edits = edits;
 		sn->rev = st.rev;
 		sn->gen = st.image_gen;
@@ -149,10 +153,14 @@ static void ses_analysis_progress(void *ctx, const char *stage, uint64_t done, u
 	ses_set_progress(ctx, SES_ANALYSING, stage, done, total, func_cnt);
 }
 
-static struct err *ses_analyse(struct ses *s, struct image_data *d)
+static struct err *ses_analyse(struct ses *s, const struct edits_view *edits, struct image_data *d)
 {
 	struct ses_facts facts = {0};
+	struct arena arena = {0};
+	struct analysis_stated stated = {0};
 	struct err *e = ses_read_facts(s, &facts);
+	if (!e)
+		e = ses_stated_read(edits, 0, &arena, &stated);
 	struct par *par = e ? NULL : par_new(s->threads);
 	if (!e && !par)
 		e = &err_nomem;
@@ -162,24 +170,27 @@ static struct err *ses_analyse(struct ses *s, struct image_data *d)
 			finding_add(&facts.findings, FINDING_NOTE, UINT64_MAX, "machine",
 				    "%s instructions are not known to scry: code stays unknown", s->bin->machine_name);
 		struct analysis_in in = {.arch = has_decoder ? s->arch : NULL, .fdes = &facts.fdes, .go_funcs = &facts.go_funcs,
-					 .dwarf_funcs = &facts.dwarf_funcs, .dwarf_lines = &facts.dwarf_lines, .par = par,
+					 .dwarf_funcs = &facts.dwarf_funcs, .dwarf_lines = &facts.dwarf_lines, .stated = &stated, .par = par,
 					 .cancel = ses_cancel_flag(s), .progress = ses_analysis_progress, .ctx = s};
 		e = analysis_run(&in, d);
 	}
 	if (!e && !image_add_findings(d, &facts.findings))
 		e = &err_nomem;
 	par_free(par);
+	arena_fini(&arena);
 	ses_facts_fini(&facts);
 	return e;
 }
 
-/* The image's bytes for the target as it is. */
-static struct err *ses_make_image(struct ses *s, struct buf *ret)
+/* The image's bytes for the target as it is and what was stated of it. */
+static struct err *ses_make_image(struct ses *s, const struct edits_view *edits, struct buf *ret)
 {
 	struct image_data d = {0};
-	struct err *e = image_data_from_fmt(s->bin, s->sha256, &d);
+	struct err *e = s->bin ? NULL : ses_parse(s);
 	if (!e)
-		e = ses_analyse(s, &d);
+		e = image_data_from_fmt(s->bin, s->sha256, &d);
+	if (!e)
+		e = ses_analyse(s, edits, &d);
 	if (!e) {
 		ses_set_progress(s, SES_ANALYSING, "writing", 0, 0, d.funcs.cnt);
 		e = image_serialize(&d, ret);
@@ -193,7 +204,13 @@ static struct err *ses_make_image(struct ses *s, struct buf *ret)
 	return e;
 }
 
-static struct err *ses_keep_in_memory(struct ses *s, struct buf *bytes, struct ses_snap **ret)
+/* What an image is built from. */
+struct ses_base {
+	struct edits_state state;
+	struct edits_view *edits; /* null: nobody stated anything */
+};
+
+static struct err *ses_keep_in_memory(struct ses *s, struct ses_base *base, struct buf *bytes, struct ses_snap **ret)
 {
 	struct image *im = NULL;
 	struct err *e = image_open_mem(bytes->data, bytes->len, s->file->data, s->file->len, s->sha256, &im);
@@ -204,26 +221,60 @@ static struct err *ses_keep_in_memory(struct ses *s, struct buf *bytes, struct s
 		image_unref(im);
 		return &err_nomem;
 	}
-	sn->rev = 1;
+	sn->edits = take_ptr(base->edits);
+	sn->rev = MAX(base->state.rev, (uint64_t)1);
+	sn->gen = base->state.image_gen;
+	sn->is_settled = true;
 	*ret = sn;
 	return NULL;
 }
 
 /* Into the store, and back from there, mapped; into memory where that fails. */
-static struct err *ses_keep(struct ses *s, struct buf *bytes, struct ses_snap **ret)
+static struct err *ses_keep(struct ses *s, struct ses_base *base, struct buf *bytes, struct ses_snap **ret)
 {
 	struct err *why = NULL;
 	if (s->store) {
 		struct edits_state st;
-		why = store_publish(s->store, s->sha256, s->path, bytes, 0, &st);
+		why = store_publish(s->store, s->sha256, s->path, bytes, base->state.rev, &st);
 		if (!why)
 			why = ses_open_stored(s, ret);
 		if (!why)
 			return NULL;
 		ses_set_note(s, why);
 	}
-	return ses_keep_in_memory(s, bytes, ret);
+	return ses_keep_in_memory(s, base, bytes, ret);
 }
+
+static struct err *ses_build_once(struct ses *s, struct ses_snap **ret)
+{
+	struct ses_base base = {0};
+	struct buf bytes = {0};
+	struct err *e = s->store ? store_get_base(s->store, s->sha256, &base.state, &base.edits) : NULL;
+	if (e && e->kind != ERR_NOT_FOUND)
+		ses_set_note(s, take_ptr(e));
+	err_free(e);
+	uint64_t began = ses_now_ns();
+	e = ses_make_image(s, base.edits, &bytes);
+	s->was_made = true;
+	s->made_ns = ses_now_ns() - began;
+	if (!e)
+		e = ses_keep(s, &base, &bytes, ret);
+	edits_view_unref(base.edits);
+	buf_fini(&bytes);
+	return e;
+}
+
+/* The stored image, if it is there and wanted; null otherwise. */
+static struct ses_snap *ses_look(struct ses *s)
+{
+	struct ses_snap *sn = NULL;
+	if (s->store && !s->force)
+		err_free(ses_open_stored(s, &sn));
+	s->force = false;
+	return sn;
+}
+
+#define BUILDS_MAX 64 /* of one call: somebody may state things faster than they are analysed */
 
 struct err *ses_build(struct ses *s)
 {
@@ -237,25 +288,16 @@ struct err *ses_build(struct ses *s)
 		if (why)
 			ses_set_note(s, why);
 	}
-	struct ses_snap *sn = NULL;
-	if (s->store && !s->force) {
-		err_free(ses_open_stored(s, &sn));
-		if (sn) {
-			ses_publish(s, sn);
-			return NULL;
-		}
+	struct ses_snap *sn = ses_look(s);
+	for (unsigned i = 0; i < BUILDS_MAX && (!sn || ses_snap_is_stale(sn)); i++) {
+		if (sn)
+			ses_publish(s, take_ptr(sn));
+		e = ses_build_once(s, &sn);
+		if (e)
+			return e;
 	}
-	struct buf bytes = {0};
-	uint64_t began = ses_now_ns();
-	e = ses_make_image(s, &bytes);
-	s->was_made = true;
-	s->made_ns = ses_now_ns() - began;
-	if (!e)
-		e = ses_keep(s, &bytes, &sn);
-	buf_fini(&bytes);
-	if (!e)
-		ses_publish(s, sn);
-	return e;
+	ses_publish_done(s, sn);
+	return NULL;
 }
 
 struct preview_func {

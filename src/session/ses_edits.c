@@ -4,6 +4,7 @@
  * image and has the newer facts.
  */
 #include "session/ses_edit_int.h"
+#include "session/ses_stated_int.h"
 #include "session/ses_types.h"
 #include "session/store_int.h"
 
@@ -78,33 +79,41 @@ static struct err *refresh_from(struct ses *s, struct edits *e)
 		ses_snap_put(was);
 		return is_newer_image ? take_newer_image(s) : why;
 	}
-	struct ses_snap *sn = ses_snap_new(s, image_ref(was->im), NULL, false);
+	struct ses_snap *sn = ses_snap_with(was, view);
 	if (!sn) {
-		image_unref(was->im);
 		edits_view_unref(view);
 		ses_snap_put(was);
 		return &err_nomem;
 	}
-	sn->edits = view;
-	sn->rev = st->rev;
-	sn->gen = was->gen;
 	ses_types_inherit(sn, was);
 	ses_snap_put(was);
 	ses_publish(s, sn);
 	return NULL;
 }
 
-struct err *ses_refresh(struct ses *s)
+/* Not beside an edit of our own, whose newer facts it could replace by those of a moment before. */
+static struct err *take_news(struct ses *s)
 {
-	if (!s->store || !ses_has_hash(s))
-		return NULL;
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
-	/* Not beside an edit of our own, whose newer facts it could replace by those of a moment before. */
 	pthread_mutex_lock(&s->edits_lock);
 	_cleanup_writer_ struct ses *locked = s;
 	_cleanup_edits_ struct edits *e = NULL;
 	struct err *why = open_edits(s, true, &e);
 	return why ? why : refresh_from(s, e);
+}
+
+struct err *ses_refresh(struct ses *s)
+{
+	if (!s->store || !ses_has_hash(s))
+		return NULL;
+	struct err *why = take_news(s);
+	if (why)
+		return why;
+	ses_analyse_newer(s);
+	struct ses_snap *sn = ses_snap_get(s);
+	bool is_due = s->event_fd < 0 && ses_snap_is_stale(sn);
+	ses_snap_put(sn);
+	return is_due ? ses_build(s) : NULL;
 }
 
 static struct err *take_opts(const struct ses_edit_opts *o, struct edits_opts *ret)
@@ -156,11 +165,10 @@ static struct err *judging_snap(struct ses *s, const struct edits_change *c, siz
 		i++;
 	struct err *why = NULL;
 	if (i < cnt && cnt > 1) {
-		sn = ses_snap_new(s, image_ref(newest->im), NULL, newest->is_preview);
+		struct edits_view *edits = edits_view_ref(newest->edits);
+		sn = ses_snap_with(newest, edits);
 		if (!sn)
-			image_unref(newest->im);
-		else
-			sn->edits = edits_view_ref(newest->edits);
+			edits_view_unref(edits);
 		why = sn ? ses_types_foresee(sn, c, cnt) : &err_nomem;
 		ses_snap_put(newest);
 	}
@@ -169,6 +177,93 @@ static struct err *judging_snap(struct ses *s, const struct edits_change *c, siz
 	else
 		*ret = sn;
 	return why;
+}
+
+/* The changes of one call: what the caller wants, each behind what gives way to it. */
+struct batch {
+	struct ses_snap *sn;
+	struct edits_change *c;
+	struct ses_edit **of;  /* whose each change is; null: it gives way */
+	size_t cnt;
+};
+
+/* In the place of ses_edit_refuse(): what gives way is none of the caller's wishes. */
+static const char *batch_refuse(void *ctx, const struct edits_change *c, struct arena *a)
+{
+	const struct batch *b = ctx;
+	return b->of[c - b->c] ? ses_edit_refuse(b->sn, c, a) : NULL;
+}
+
+/* Directives as the journal has them; those that come to nothing are answered here. `*ret_refused` counts refusals. */
+static struct err *batch_make(struct batch *b, struct ses_edit *edits, const struct edits_change *c, size_t cnt, struct arena *a,
+			      size_t *ret_refused)
+{
+	size_t room = cnt;
+	struct ses_directive *made = ARENA_ARRAY(a, struct ses_directive, cnt + 1);
+	for (size_t i = 0; made && i < cnt; i++) {
+		bool is_directive = edits_is_directive(c[i].kind) && c[i].kind != EDITS_LOAD;
+		made[i] = (struct ses_directive){.value = c[i].value};
+		struct err *e = is_directive ? ses_directive_make(b->sn, c[i].kind, &edits[i], a, &made[i]) : NULL;
+		if (e)
+			return e;
+		room += made[i].more_cnt;
+	}
+	b->c = ARENA_ARRAY(a, struct edits_change, room + 1);
+	b->of = ARENA_ARRAY(a, struct ses_edit *, room + 1);
+	if (!made || !b->c || !b->of)
+		return &err_nomem;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct ses_directive *m = &made[i];
+		edits[i].why = m->why;
+		edits[i].status = m->is_there ? SES_EDIT_UNCHANGED : SES_EDIT_REFUSED;
+		*ret_refused += m->why && !m->is_there;
+		if (m->why)
+			continue;
+		for (size_t k = 0; k < m->more_cnt; k++)
+			b->c[b->cnt++] = m->more[k];
+		if (m->value != c[i].value) {
+			edits[i].value = m->value;
+			edits[i].value_len = m->value ? strlen(m->value) : 0;
+		}
+		b->c[b->cnt] = c[i];
+		b->c[b->cnt].value = edits[i].value;
+		b->c[b->cnt].value_len = edits[i].value_len;
+		b->of[b->cnt++] = &edits[i];
+	}
+	return NULL;
+}
+
+static void batch_answer(const struct batch *b)
+{
+	for (size_t i = 0; i < b->cnt; i++) {
+		struct ses_edit *e = b->of[i];
+		if (!e)
+			continue;
+		e->status = (enum ses_edit_status)b->c[i].status;
+		e->before = b->c[i].before;
+		e->before_len = b->c[i].before_len;
+		e->why = b->c[i].why;
+	}
+}
+
+/* The transaction; the caller holds the lock of the writer. */
+static struct err *batch_commit(struct ses *s, struct batch *b, struct edits_opts *o, struct arena *a, uint64_t *ret_rev)
+{
+	struct edits *e = NULL;
+	struct err *why = NULL;
+	o->refuse = batch_refuse;
+	o->ctx = b;
+	if (!s->edits)
+		why = open_edits(s, false, &s->edits);
+	e = s->edits;
+	if (!why)
+		why = edits_commit(e, b->c, b->cnt, o, a, ret_rev);
+	if (why)
+		return why;
+	batch_answer(b);
+	if (!o->is_dry_run)
+		store_touch_stamp(s->store, s->sha256);
+	return refresh_from(s, e);
 }
 
 struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const struct ses_edit_opts *opts, struct arena *a,
@@ -183,35 +278,31 @@ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const st
 		return why;
 	if (!s->store)
 		return open_edits(s, false, NULL);
-	struct ses_snap *sn = NULL;
-	why = judging_snap(s, c, cnt, &sn);
+	struct batch b = {0};
+	size_t refused = 0;
+	why = judging_snap(s, c, cnt, &b.sn);
 	if (why)
 		return why;
-	why = make_canonical(sn, edits, c, cnt, a);
-	if (why) {
-		ses_snap_put(sn);
-		return why;
-	}
-	_cleanup_as_ struct store_as as = store_as_user(s->store);
-	_cleanup_writer_ struct ses *locked = s;
-	struct edits *e = NULL;
-	o.refuse = ses_edit_refuse;
-	o.ctx = sn;
-	why = lock_writer(locked, &e);
+	why = make_canonical(b.sn, edits, c, cnt, a);
 	if (!why)
-		why = edits_commit(e, c, cnt, &o, a, ret_rev);
-	ses_snap_put(sn);
-	if (why)
-		return why;
-	for (size_t i = 0; i < cnt; i++) {
-		edits[i].status = (enum ses_edit_status)c[i].status;
-		edits[i].before = c[i].before;
-		edits[i].before_len = c[i].before_len;
-		edits[i].why = c[i].why;
+		why = batch_make(&b, edits, c, cnt, a, &refused);
+	if (!why && refused && o.is_atomic) {
+		for (size_t i = 0; i < b.cnt; i++) {
+			if (b.of[i])
+				b.of[i]->why = "another change of this call was refused";
+		}
+		b.cnt = 0;
 	}
-	if (!o.is_dry_run)
-		store_touch_stamp(s->store, s->sha256);
-	return refresh_from(s, e);
+	if (!why) {
+		_cleanup_as_ struct store_as as = store_as_user(s->store);
+		pthread_mutex_lock(&s->edits_lock);
+		_cleanup_writer_ struct ses *locked = s;
+		why = batch_commit(locked, &b, &o, a, ret_rev);
+	}
+	ses_snap_put(b.sn);
+	if (!why && !o.is_dry_run)
+		ses_analyse_newer(s);
+	return why;
 }
 
 struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct ses_edit_opts *opts, struct arena *a,
@@ -244,6 +335,7 @@ struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct
 	struct ses_snap *sn = ses_snap_get(s);
 	ret->rev = sn->rev;
 	ses_snap_put(sn);
+	ses_analyse_newer(s);
 	if (!why)
 		return late;
 	err_free(late);

@@ -50,6 +50,8 @@ struct ses_snap {
 	struct edits_view *edits;  /* null: nobody stated anything */
 	bool is_preview;
 	struct buf mem;            /* the image's bytes when it is not in the store */
+	struct ses_snap *holds;    /* ... or whose they are */
+	bool is_settled;           /* the image has seen every directive, though the store does not know it */
 
 	pthread_mutex_t lock;      /* for what is made on first use: */
 	struct ses_view views[SES_VIEW_MAX];
@@ -83,8 +85,11 @@ struct ses {
 	void (*progress_fn)(void *ctx, const struct ses_progress *p);
 	void *progress_ctx;
 
+	pthread_mutex_t worker_lock; /* for the following */
 	pthread_t worker;
-	bool has_worker;
+	bool has_worker;            /* to be joined */
+	bool is_working;
+	bool is_wanted;             /* once more when it is through */
 	atomic_bool stop;
 	pthread_mutex_t edits_lock; /* for the following */
 	struct edits *edits;        /* the connection that writes, kept from the first edit on */
@@ -119,6 +124,10 @@ void ses_types_inherit(struct ses_snap *sn, struct ses_snap *was);
 /* session.c */
 uint64_t ses_now_ns(void); /* CLOCK_MONOTONIC */
 struct ses_snap *ses_snap_new(struct ses *s, struct image *im, struct buf *mem, bool is_preview);
+/* A snapshot of the same image with newer facts, or null; takes `edits` when it is not. */
+struct ses_snap *ses_snap_with(struct ses_snap *was, struct edits_view *edits);
+/* Whether its image has not seen every directive of its revision. */
+bool ses_snap_is_stale(const struct ses_snap *sn);
 void ses_snap_free(struct ses_snap *sn);
 
 /* ses_build.c: the whole way from bytes to an image; publishes into the session. */
@@ -128,9 +137,16 @@ _must_use_ struct err *ses_build_preview(struct ses *s, struct ses_snap **ret);
 _must_use_ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret);
 
 /* session.c */
-_must_use_ struct err *ses_take_arch(struct ses *s, enum arch_id id);
+_must_use_ struct err *ses_arch_of(enum arch_id id, const struct arch **ret);
 void ses_set_progress(struct ses *s, enum ses_state state, const char *stage, uint64_t done, uint64_t total, uint64_t func_cnt);
+/* Makes the snapshot the newest, unless a newer one is there; takes it. */
 void ses_publish(struct ses *s, struct ses_snap *sn);
+/* ... and says that there is nothing to do any more. */
+void ses_publish_done(struct ses *s, struct ses_snap *sn);
+/* In the background: begins another analysis when the newest snapshot is stale. */
+void ses_analyse_newer(struct ses *s);
+/* The target's description, made anew when it is gone. */
+_must_use_ struct err *ses_parse(struct ses *s);
 /* Whether the target's hash is known, which the worker finds out. */
 bool ses_has_hash(struct ses *s);
 

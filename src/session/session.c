@@ -70,8 +70,33 @@ void ses_snap_free(struct ses_snap *sn)
 	image_unref(sn->im);
 	edits_view_unref(sn->edits);
 	buf_fini(&sn->mem);
+	ses_snap_put(sn->holds);
 	pthread_mutex_destroy(&sn->lock);
 	free(sn);
+}
+
+struct ses_snap *ses_snap_with(struct ses_snap *was, struct edits_view *edits)
+{
+	struct ses_snap *sn = ses_snap_new(was->ses, image_ref(was->im), NULL, was->is_preview);
+	if (!sn) {
+		image_unref(was->im);
+		return NULL;
+	}
+	sn->arch = was->arch;
+	sn->edits = edits;
+	sn->rev = edits ? edits_view_state(edits)->rev : was->rev;
+	sn->gen = was->gen;
+	sn->is_settled = was->is_settled && sn->rev == was->rev;
+	sn->holds = was->mem.len ? was : was->holds;
+	if (sn->holds)
+		atomic_fetch_add(&sn->holds->refs, 1);
+	return sn;
+}
+
+bool ses_snap_is_stale(const struct ses_snap *sn)
+{
+	const struct edits_state *st = sn->edits ? edits_view_state(sn->edits) : NULL;
+	return st && !sn->is_settled && st->directive_rev > st->built_from_rev;
 }
 
 struct ses_snap *ses_snap_get(struct ses *s)
@@ -100,7 +125,7 @@ bool ses_snap_is_pending(const struct ses_snap *sn)
 	pthread_mutex_lock(&s->lock);
 	bool is_pending = s->progress.state == SES_IDENTIFYING || s->progress.state == SES_ANALYSING;
 	pthread_mutex_unlock(&s->lock);
-	return is_pending;
+	return is_pending || ses_snap_is_stale(sn);
 }
 
 bool ses_snap_is_preview(const struct ses_snap *sn)
@@ -135,21 +160,43 @@ void ses_set_progress(struct ses *s, enum ses_state state, const char *stage, ui
 		s->progress_fn(s->progress_ctx, &p);
 }
 
-void ses_publish(struct ses *s, struct ses_snap *sn)
+static bool is_as_new(const struct ses_snap *sn, const struct ses_snap *was)
+{
+	if (sn->is_preview != was->is_preview)
+		return was->is_preview;
+	return sn->gen != was->gen ? sn->gen > was->gen : sn->rev >= was->rev;
+}
+
+/* An edit and an analysis may end at the same time: the newer one stays. */
+static void publish(struct ses *s, struct ses_snap *sn, bool is_done)
 {
 	pthread_mutex_lock(&s->lock);
 	struct ses_snap *was = s->snap;
-	s->snap = sn;
-	s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
+	if (!was || is_as_new(sn, was))
+		s->snap = sn;
+	else
+		was = sn;
+	if (is_done)
+		s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
 	pthread_mutex_unlock(&s->lock);
 	ses_snap_put(was);
 	ses_signal(s);
 }
 
+void ses_publish(struct ses *s, struct ses_snap *sn)
+{
+	publish(s, sn, false);
+}
+
+void ses_publish_done(struct ses *s, struct ses_snap *sn)
+{
+	publish(s, sn, true);
+}
+
 bool ses_has_hash(struct ses *s)
 {
 	pthread_mutex_lock(&s->lock);
-	bool has = s->progress.state == SES_READY && s->has_sha256;
+	bool has = s->has_sha256;
 	pthread_mutex_unlock(&s->lock);
 	return has;
 }
@@ -197,37 +244,67 @@ bool ses_target_changed(const struct ses *s)
 
 /* --- opening --- */
 
+static void work_once(struct ses *s)
+{
+	struct err *e = ses_build(s);
+	if (!e)
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (!s->error_text)
+		s->error_text = strdup(e->text);
+	s->progress = (struct ses_progress){.state = SES_FAILED, .stage = "failed"};
+	pthread_mutex_unlock(&s->lock);
+	err_free(e);
+	ses_signal(s);
+}
+
 static void *ses_worker(void *arg)
 {
 	struct ses *s = arg;
-	struct err *e = ses_build(s);
-	if (e) {
-		pthread_mutex_lock(&s->lock);
-		s->error_text = strdup(e->text);
-		s->progress = (struct ses_progress){.state = SES_FAILED, .stage = "failed"};
-		pthread_mutex_unlock(&s->lock);
-		err_free(e);
-		ses_signal(s);
-	}
+	bool is_wanted;
+	do {
+		work_once(s);
+		pthread_mutex_lock(&s->worker_lock);
+		is_wanted = s->is_wanted && !atomic_load(&s->stop);
+		s->is_wanted = false;
+		s->is_working = is_wanted;
+		pthread_mutex_unlock(&s->worker_lock);
+	} while (is_wanted);
 	return NULL;
 }
 
+/* One worker at a time; one that is at work is told to look once more. */
+static struct err *start_worker(struct ses *s)
+{
+	int rc = 0;
+	pthread_mutex_lock(&s->worker_lock);
+	if (s->is_working) {
+		s->is_wanted = true;
+	} else {
+		if (s->has_worker)
+			pthread_join(s->worker, NULL);
+		s->is_working = true;
+		rc = pthread_create(&s->worker, NULL, ses_worker, s);
+		s->has_worker = s->is_working = !rc;
+	}
+	pthread_mutex_unlock(&s->worker_lock);
+	return rc ? err_os(rc, "cannot start a thread") : NULL;
+}
+
+void ses_analyse_newer(struct ses *s)
+{
+	struct ses_snap *sn = ses_snap_get(s);
+	bool is_due = s->event_fd >= 0 && ses_snap_is_stale(sn);
+	ses_snap_put(sn);
+	if (is_due)
+		err_free(start_worker(s)); /* the snapshot stays pending, and the next edit or refresh tries again */
+}
+
+/* What can be shown while the worker is at it: the stored image, or what the file's tables say. */
 static struct err *ses_start_worker(struct ses *s)
 {
-	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->event_fd < 0)
-		return err_os(errno, "eventfd");
-	struct ses_snap *sn = NULL;
-	struct err *e = ses_build_preview(s, &sn);
-	if (e)
-		return e;
-	s->snap = sn;
-	s->has_worker = true; /* before it runs: the worker reads it */
-	int rc = pthread_create(&s->worker, NULL, ses_worker, s);
-	if (!rc)
-		return NULL;
-	s->has_worker = false;
-	return err_os(rc, "cannot start a thread");
+	struct err *e = s->snap ? NULL : ses_build_preview(s, &s->snap);
+	return e ? e : start_worker(s);
 }
 
 /* The short way. Null snapshot when it cannot be gone, whatever the reason: the long way finds it out again. */
@@ -242,15 +319,15 @@ static struct ses_snap *ses_open_known(struct ses *s)
 }
 
 /* Of a machine without a decoder everything is shown but code. */
-struct err *ses_take_arch(struct ses *s, enum arch_id id)
+struct err *ses_arch_of(enum arch_id id, const struct arch **ret)
 {
 	if (id != ARCH_ID_NONE)
-		return arch_get(id, &s->arch);
-	s->arch = &arch_none;
+		return arch_get(id, ret);
+	*ret = &arch_none;
 	return NULL;
 }
 
-static struct err *ses_parse(struct ses *s)
+struct err *ses_parse(struct ses *s)
 {
 	struct err *e = fmt_open(s->file->data, s->file->len, &s->bin);
 	if (e)
@@ -258,7 +335,7 @@ static struct err *ses_parse(struct ses *s)
 	_Static_assert((int)ARCH_ID_X86_64 == (int)FMT_MACHINE_X86_64 && (int)ARCH_ID_I386 == (int)FMT_MACHINE_I386 &&
 		       (int)ARCH_ID_A64 == (int)FMT_MACHINE_A64, "machines and architectures share numbers");
 	enum arch_id id = s->bin->machine == FMT_MACHINE_OTHER ? ARCH_ID_NONE : (enum arch_id)s->bin->machine;
-	return err_prefix(ses_take_arch(s, id), "%s", s->path);
+	return err_prefix(ses_arch_of(id, &s->arch), "%s", s->path);
 }
 
 static struct err *ses_open_file(struct ses *s)
@@ -285,10 +362,13 @@ static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
 		err_free(why);
 	}
 	s->snap = ses_open_known(s);
-	if (s->snap) {
+	if (opts->background) {
+		s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (s->event_fd < 0)
+			return err_os(errno, "eventfd");
+	}
+	if (s->snap && !ses_snap_is_stale(s->snap)) {
 		s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
-		if (opts->background)
-			s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		return NULL;
 	}
 	e = ses_parse(s);
@@ -312,6 +392,7 @@ struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses *
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->edits_lock, NULL);
+	pthread_mutex_init(&s->worker_lock, NULL);
 	s->path = strdup(path);
 	struct err *e = s->path ? ses_begin(s, opts) : &err_nomem;
 	if (e) {
@@ -341,6 +422,7 @@ void ses_close(struct ses *s)
 		close(s->watch_fd);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->edits_lock);
+	pthread_mutex_destroy(&s->worker_lock);
 	free(s->store_note);
 	free(s->error_text);
 	free(s->path);

@@ -73,7 +73,8 @@ bool ses_target_changed(const struct ses *s);         /* the file on disk is no 
 struct ses_snap *ses_snap_get(struct ses *s);
 void ses_snap_put(struct ses_snap *sn);
 uint64_t ses_snap_rev(const struct ses_snap *sn);
-bool ses_snap_is_pending(const struct ses_snap *sn);  /* a newer analysis is on its way (or the first one) */
+/* A newer analysis is on its way (or the first one): it has not seen every directive of its revision. */
+bool ses_snap_is_pending(const struct ses_snap *sn);
 bool ses_snap_is_preview(const struct ses_snap *sn);
 
 /* Text in results: pointer and length, not NUL-terminated unless said; may hold any byte of the target's, already
@@ -278,13 +279,23 @@ _must_use_ struct err *ses_search(struct ses_snap *sn, const struct ses_call *ca
  */
 enum ses_edit_status { SES_EDIT_APPLIED, SES_EDIT_UNCHANGED, SES_EDIT_REFUSED };
 
+/* What a define came to: where it ends, of how many instructions it is, why it ends there ("flow", "segment", "defined",
+ * "undecodable", "limit"), and of a function how its end is known ("existed", "auto", "explicit-end"). */
+struct ses_made {
+	uint64_t end;         /* 0: none */
+	uint32_t count;
+	const char *stopped;  /* null: no code */
+	const char *how;      /* null: no function */
+};
+
 struct ses_edit {
 	const char *op;       /* "rename", "comment", "bookmark", "patch", ...: the journal's names */
 	uint64_t addr;
 	const char *sub;      /* of a comment: "line", "block", "repeatable", "func"; else "" */
-	const char *value;    /* null: take it away */
+	const char *value;    /* null: take it away; afterwards as the journal has it */
 	size_t value_len;
 	/* Set by ses_edit(): */
+	struct ses_made made; /* of op "define" and "bounds" */
 	enum ses_edit_status status;
 	const char *before;   /* null: none */
 	size_t before_len;
@@ -302,7 +313,9 @@ struct ses_edit_opts {
 };
 
 /* One transaction, one revision, one undo step. Errors, and then nothing changed: stale, busy, readonly, io, invalid (an
- * op that is none). The session's newest snapshot shows the result afterwards. */
+ * op that is none). The session's newest snapshot shows the result afterwards; of a directive ("define", "bounds", "flags",
+ * "jump_table", "load") when another analysis has seen it, which a session in the background begins at once: until then the
+ * snapshot is pending. One in the foreground begins it with ses_refresh(). */
 _must_use_ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const struct ses_edit_opts *opts, struct arena *a,
 				uint64_t *ret_rev);
 
@@ -359,7 +372,7 @@ _must_use_ struct err *ses_facts(struct ses_snap *sn, const struct ses_call *cal
 bool ses_patch_at(struct ses_snap *sn, uint64_t va, struct ses_fact *ret);
 
 /* Brings the session's newest snapshot to the newest revision of the journal and the newest image: somebody else may have edited
- * or analysed. The old snapshot stays as it is for who holds it. */
+ * or analysed. Where the newest image has not seen every directive, analyses again (in the background where the session is). The old snapshot stays as it is for who holds it. */
 _must_use_ struct err *ses_refresh(struct ses *s);
 /* A descriptor that becomes readable when somebody committed to the target's journal or published an analysis of it, this process
  * too; ses_watch_clear() rearms it, ses_refresh() takes the news. -1 while nothing of the target is in a store: ask again when

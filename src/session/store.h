@@ -39,6 +39,10 @@ _must_use_ struct err *store_put_sha256(struct store *st, const struct file *f, 
 _must_use_ struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct edits_state *ret,
 				       struct edits_view **ret_edits);
 
+/* The same whether or not there is an image: what one is to be built from. Error not_found when nobody stated anything. */
+_must_use_ struct err *store_get_base(struct store *st, const uint8_t sha256[32], struct edits_state *ret,
+				      struct edits_view **ret_edits);
+
 /* Path of a generation of the target's image. Owned; null without memory. */
 char *store_image_path(const struct store *st, const uint8_t sha256[32], uint32_t gen);
 

@@ -176,6 +176,13 @@ struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct e
 	return &err_not_found;
 }
 
+struct err *store_get_base(struct store *st, const uint8_t sha256[32], struct edits_state *ret, struct edits_view **ret_edits)
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
+	return path ? edits_load(path, ret, ret_edits) : &err_nomem;
+}
+
 struct err *store_open_edits(const struct store *st, const uint8_t sha256[32], bool is_read_only, struct edits **ret)
 {
 	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
