@@ -278,8 +278,8 @@ static const struct ops_op ops_all[] = {
 	EDIT("edit", p_edit, ops_edit, "many edits as one transaction",
 	     "The document: {\"ops\":[{\"op\":\"rename\",\"addr\":\"0x401136\",\"name\":\"parse\"}, {\"op\":\"comment\",\"addr\":\"main\","
 	     "\"kind\":\"line\",\"text\":\"...\"}, {\"op\":\"bookmark\",\"addr\":A,\"text\":T}, {\"op\":\"patch\",\"addr\":A,\"bytes\":B}, "
-	     "{\"op\":\"define\",\"addr\":A,\"what\":\"code|func|data:TYPE|array|string\",\"count\":N,\"type\":T}, "
-	     "{\"op\":\"undefine|make_data|make_string|bounds|flags|jump_table\",...} with the words of the command, "
+	     "{\"op\":\"define\", \"addr\":A, \"what\":\"data:TYPE\"}, "
+	     "and undefine, make_data, make_string, bounds, flags, jump_table with the words of their commands, "
 	     "{\"op\":\"unpatch\",\"addr\":A}, {\"op\":\"retype\",\"addr\":A,\"type\":T}, {\"op\":\"set_prototype\",\"addr\":A,\"prototype\":P}, "
 	     "{\"op\":\"format\",\"addr\":A,\"operand\":1,\"format\":\"dec\"}], \"atomic\":true, \"dry_run\":false, \"if_rev\":R, "
 	     "\"note\":S}. An empty or null value takes the thing away. Each is answered applied, unchanged, or refused with the reason."),

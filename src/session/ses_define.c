@@ -463,7 +463,7 @@ static bool is_made(struct define *d, enum edits_kind kind)
 	bool is = false;
 	switch (kind) {
 	case EDITS_ITEM:
-		is = strchr(v, ':') && ses_stated_item(v, d->e->addr, &it) && it.len <= d->room;
+		is = strchr(v, strncmp(v, "string:", 7) ? ':' : '/') && ses_stated_item(v, d->e->addr, &it) && it.len <= d->room;
 		d->e->made.end = is ? d->e->addr + it.len : 0;
 		break;
 	case EDITS_BOUNDS:

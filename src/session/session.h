@@ -372,7 +372,8 @@ _must_use_ struct err *ses_facts(struct ses_snap *sn, const struct ses_call *cal
 bool ses_patch_at(struct ses_snap *sn, uint64_t va, struct ses_fact *ret);
 
 /* Brings the session's newest snapshot to the newest revision of the journal and the newest image: somebody else may have edited
- * or analysed. Where the newest image has not seen every directive, analyses again (in the background where the session is). The old snapshot stays as it is for who holds it. */
+ * or analysed. Where that image has not seen every directive, analyses again, in the background where the session is. The
+ * old snapshot stays as it is for who holds it. */
 _must_use_ struct err *ses_refresh(struct ses *s);
 /* A descriptor that becomes readable when somebody committed to the target's journal or published an analysis of it, this process
  * too; ses_watch_clear() rearms it, ses_refresh() takes the news. -1 while nothing of the target is in a store: ask again when
