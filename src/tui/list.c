@@ -157,6 +157,15 @@ static bool page_covers(const struct tui *t, const struct tui_list *l, uint64_t 
 	return l->page.err || first >= end || (first >= l->page_off && end <= l->page_off + l->page.cnt);
 }
 
+void tui_query_bind(struct tui *t, struct tui_query *q)
+{
+	q->snap = t->snap;
+	q->ses = t->ses;
+	q->keys = t->keys;
+	q->said = &t->said;
+	q->recent = t->recent;
+}
+
 static void need(struct tui *t, struct tui_list *l, uint64_t first, uint32_t cnt)
 {
 	char sort[32];
@@ -169,11 +178,7 @@ static void need(struct tui *t, struct tui_list *l, uint64_t first, uint32_t cnt
 	struct ses_call call = tui_call(t, FRAME_MS);
 	struct tui_query q = make_query(l, sort, sizeof(sort));
 	struct tui_page p = {0};
-	q.snap = t->snap;
-	q.ses = t->ses;
-	q.keys = t->keys;
-	q.said = &t->said;
-	q.recent = t->recent;
+	tui_query_bind(t, &q);
 	q.call = &call;
 	q.page.offset = off;
 	q.page.limit = limit;

@@ -2,6 +2,7 @@
 #include "tui/tui.h"
 
 #include "session/ops.h"
+#include "tui/operation.h"
 #include "tui/tui_int.h"
 
 #include <stdio.h>
@@ -21,6 +22,8 @@ struct plain {
 	struct buf out;
 	uint64_t next_va;   /* where the next lines begin */
 	uint32_t next_sub;
+	uint64_t rows[ROWS]; /* addresses of the list printed last */
+	uint32_t row_cnt;
 };
 
 static void put(struct plain *p, struct ses_text s)
@@ -78,13 +81,14 @@ static void print_list(struct plain *p, const struct tui_list_ops *ops, struct t
 	struct tui *t = &p->tui;
 	struct tui_page page = {0};
 	struct ses_call call = tui_call(t, 0);
-	q.snap = t->snap;
-	q.ses = t->ses;
-	q.keys = t->keys;
+	tui_query_bind(t, &q);
 	q.call = &call;
 	q.page.limit = ROWS;
 	page.err = ops->fetch(&q, &page);
+	p->row_cnt = 0;
 	for (uint32_t i = 0; !page.err && i < page.cnt; i++) {
+		p->rows[p->row_cnt++] = page.rows[i].has_va ? page.rows[i].va : UINT64_MAX;
+		buf_printf(&p->out, "%u  ", p->row_cnt);
 		for (int c = 0; c < ops->column_cnt; c++) {
 			if (c)
 				buf_add_str(&p->out, "  ");
@@ -117,103 +121,174 @@ static void print_hex(struct plain *p)
 	}
 }
 
-static void print_help(struct plain *p)
+/* What only a screen has. */
+static bool needs_screen(enum tui_action a)
 {
-	static const struct { const char *key; enum tui_action a; const char *arg; } verbs[] = {
-		{"g", TUI_GOTO, " NAME or ADDRESS"}, {"x", TUI_XREFS_TO, ""}, {"X", TUI_XREFS_FROM, ""}, {"/", TUI_SEARCH, " TEXT"},
-		{"f", TUI_VIEW_FUNCTIONS, " [FILTER]"}, {"s", TUI_VIEW_STRINGS, " [FILTER]"}, {"l", TUI_VIEW_LISTING, ""},
-		{"h", TUI_VIEW_HEX, ""}, {"e", TUI_FOLLOW, ""}, {"b", TUI_BACK, ""}, {"n", TUI_RENAME, " NAME"},
-		{";", TUI_COMMENT, " TEXT"}, {"q", TUI_QUIT, ""}};
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		buf_printf(&p->out, "%s%s  %s\n", verbs[i].key, verbs[i].arg, tui_action_info(verbs[i].a)->text);
-	buf_add_str(&p->out, "20  so many lines more; Enter: some more\n:ACTION  any action by its name: undo, redo, forward ...\n");
+	static const enum tui_action screen[] = {
+		TUI_LEFT, TUI_RIGHT, TUI_LINE_START, TUI_LINE_END, TUI_WORD_NEXT, TUI_WORD_PREV, TUI_CENTRE, TUI_BLOCK_SUCC, TUI_BLOCK_PREV_EDGE,
+		TUI_BLOCK_NEXT, TUI_BLOCK_PREV, TUI_BLOCK_ENTRY, TUI_GRAPH_CENTRE, TUI_PAN_LEFT, TUI_PAN_RIGHT, TUI_HINTS, TUI_FILTER, TUI_SORT,
+		TUI_FOCUS_NEXT, TUI_FOCUS_PREV, TUI_SPLIT, TUI_GRAPH_ZOOM, TUI_GRAPH_MAP, TUI_ZOOM_PANE, TUI_TOGGLE_FUNCTIONS, TUI_INSPECTOR,
+		TUI_BYTES, TUI_PATCH, TUI_UNPATCH, TUI_TOKEN_NEXT, TUI_TOKEN_PREV, TUI_PALETTE, TUI_REDRAW, TUI_THEME, TUI_COLOURS,
+		TUI_SUSPEND, TUI_CANCEL};
+	for (size_t i = 0; i < ARRAY_LEN(screen); i++) {
+		if (screen[i] == a)
+			return true;
+	}
+	return tui_action_info(a)->group == TUI_GROUP_LATER;
 }
 
-/* What a line's first character means: letters a line mode needs, else the key of the table. */
-static enum tui_action verb_of(const struct plain *p, char c)
+/* Letters that a line mode needs; every other verb is the key of the table. */
+static const struct { char c; enum tui_action a; } own[] = {
+	{'f', TUI_VIEW_FUNCTIONS}, {'s', TUI_VIEW_STRINGS}, {'l', TUI_VIEW_LISTING}, {'h', TUI_VIEW_HEX}, {'e', TUI_FOLLOW},
+	{'b', TUI_BACK}, {'?', TUI_HELP}, {'/', TUI_SEARCH}};
+
+/* The verb of a line's beginning, and its length: a letter of our own, two keys or one of the table. */
+static enum tui_action verb_of(const struct plain *p, const char *line, size_t *ret_len)
 {
-	static const struct { char c; enum tui_action a; } own[] = {
-		{'f', TUI_VIEW_FUNCTIONS}, {'s', TUI_VIEW_STRINGS}, {'l', TUI_VIEW_LISTING}, {'h', TUI_VIEW_HEX}, {'e', TUI_FOLLOW},
-		{'b', TUI_BACK}};
+	struct tui_stroke s[2] = {{(uint8_t)line[0], 0}, {(uint8_t)line[1], 0}};
+	*ret_len = 1;
 	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-		if (own[i].c == c)
+		if (own[i].c == line[0])
 			return own[i].a;
 	}
-	return tui_key_action(p->tui.keys, (uint8_t)c, 0, TUI_IN_LISTING);
+	if (!tui_keymap_is_prefix(p->tui.keys, s[0], TUI_IN_LISTING))
+		return tui_keymap_action(p->tui.keys, s, 1, TUI_IN_LISTING);
+	*ret_len = line[1] ? 2 : 1;
+	return tui_keymap_action(p->tui.keys, s, 2, TUI_IN_LISTING);
 }
 
-static void go_to(struct plain *p, const char *what)
+/* What is typed for an action: the first of its keys that is characters. */
+static void add_verb(const struct plain *p, struct buf *out, enum tui_action a)
 {
-	uint64_t va;
-	struct err *e = ses_resolve(p->tui.snap, what, &va);
+	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+		if (own[i].a == a) {
+			buf_add_ch(out, own[i].c);
+			return;
+		}
+	}
+	for (const char *k = tui_keymap_keys(p->tui.keys, a); *k;) {
+		size_t n = strcspn(k, " ");
+		char line[3] = {k[0], n > 1 ? k[1] : '\0', '\0'};
+		size_t len;
+		if (n <= 2 && verb_of(p, line, &len) == a && len == n) {
+			buf_add(out, k, n);
+			return;
+		}
+		k += n + (k[n] == ' ');
+	}
+}
+
+static void print_help(struct plain *p)
+{
+	buf_add_str(&p->out, "20  so many lines more; Enter: some more\nxrefs main  any command of scry help, without the file\n");
+	for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
+		const struct tui_action_info *info = tui_action_info((enum tui_action)a);
+		size_t start = p->out.len;
+		if (needs_screen((enum tui_action)a))
+			continue;
+		add_verb(p, &p->out, (enum tui_action)a);
+		if (p->out.len > start)
+			buf_add_str(&p->out, "  ");
+		buf_add_ch(&p->out, ':');
+		for (const char *c = info->name; *c; c++)
+			buf_add_ch(&p->out, *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c);
+		buf_printf(&p->out, "  %s\n", info->text);
+	}
+}
+
+static void run_operation(struct plain *p, const char *line)
+{
+	struct ses_call call = tui_call(&p->tui, 0);
+	struct err *e = tui_operation(p->tui.snap, &call, line, &p->out);
+	if (p->out.len && p->out.data[p->out.len - 1] != '\n')
+		buf_add_ch(&p->out, '\n');
 	if (e)
 		tui_say_err(&p->tui, e);
+	tui_news(&p->tui);
+}
+
+/* What was asked for a text gets the rest of the line; without one it says what is there. */
+static void answer_prompt(struct plain *p, const char *rest)
+{
+	struct tui *t = &p->tui;
+	if (!*rest && t->prompt.kind != TUI_PROMPT_SEARCH && t->prompt.kind != TUI_PROMPT_SEARCH_BACK) {
+		tui_say(t, false, "%s%s (say it behind the verb)", tui_prompt_label(t->prompt.kind), t->prompt.text);
+		return;
+	}
+	tui_prompt_key(t, 'u', TERM_CTRL);
+	tui_prompt_paste(t, rest, strlen(rest));
+	if (t->prompt.len >= strlen(rest))
+		tui_prompt_key(t, TERM_KEY_ENTER, 0);
+}
+
+static void print_overlay(struct plain *p, const char *rest)
+{
+	struct tui_list *l = tui_overlay_list(&p->tui);
+	if (l)
+		print_list(p, l->ops, (struct tui_query){.page.filter = *rest ? rest : NULL, .va = l->va, .kind = l->kind, .what = l->what});
+}
+
+static void follow_row(struct plain *p, const char *rest)
+{
+	unsigned long n = strtoul(rest, NULL, 10);
+	if (!n || n > p->row_cnt)
+		tui_say(&p->tui, true, "no row %.20s was listed", rest);
+	else if (p->rows[n - 1] == UINT64_MAX)
+		tui_say(&p->tui, true, "row %lu has no address", n);
 	else
-		tui_go(&p->tui, va);
+		tui_go(&p->tui, p->rows[n - 1]);
 }
 
 static void do_action(struct plain *p, enum tui_action a, const char *rest)
 {
 	struct tui *t = &p->tui;
-	struct tui_query q = {.page.filter = *rest ? rest : NULL, .va = t->listing.va};
+	char line[64];
 	uint64_t was = t->listing.va;
-	switch ((int)a) {
-	case TUI_GOTO:
-		go_to(p, rest);
-		break;
-	case TUI_SEARCH:
-		tui_search_start(t, rest, false, false);
-		break;
-	case TUI_XREFS_TO:
-	case TUI_XREFS_FROM:
-		q.kind = a == TUI_XREFS_FROM;
-		q.page.filter = NULL;
-		print_list(p, &tui_xrefs_list, q);
-		return;
-	case TUI_VIEW_FUNCTIONS:
-		print_list(p, tui_functions_ops.list, q);
-		return;
-	case TUI_VIEW_STRINGS:
-		print_list(p, tui_strings_ops.list, q);
-		return;
-	case TUI_HISTORY:
-		q.page.filter = NULL;
-		print_list(p, &tui_history_list, q);
-		return;
-	case TUI_VIEW_HEX:
-		print_hex(p);
-		return;
-	case TUI_HELP:
+	if (needs_screen(a) && tui_action_info(a)->group != TUI_GROUP_LATER) {
+		tui_say(t, true, "%s: only a screen has this", tui_action_info(a)->text);
+	} else if (a == TUI_HELP) {
 		print_help(p);
-		return;
-	case TUI_RENAME:
-	case TUI_COMMENT:
-		t->edit_va = t->listing.va;
-		tui_edit_accept(t, a == TUI_RENAME ? TUI_PROMPT_RENAME : TUI_PROMPT_COMMENT, rest, "");
-		tui_news(t);
-		return;
-	case TUI_RETYPE:
-		tui_act(t, a);
-		tui_edit_accept(t, t->prompt.kind, rest, "");
-		tui_news(t);
-		return;
-	case TUI_FORMAT_NEXT:
-	case TUI_FORMAT_PREV:
-		tui_act(t, a);
-		tui_news(t);
-		return;
-	case TUI_VIEW_LISTING:
+	} else if (a == TUI_VIEW_LISTING || (a == TUI_GOTO && !*rest)) {
 		print_here(p);
-		return;
-	case TUI_COMMAND:
-		tui_command(t, rest);
-		tui_news(t);
-		break;
-	default:
+	} else if (a == TUI_VIEW_HEX) {
+		print_hex(p);
+	} else if (a == TUI_VIEW_GRAPH) {
+		snprintf(line, sizeof(line), "blocks 0x%llx", (unsigned long long)was);
+		run_operation(p, line);
+	} else if (a == TUI_FOLLOW && *rest) {
+		follow_row(p, rest);
+	} else if (a == TUI_VIEW_FUNCTIONS) {
+		print_list(p, tui_functions_ops.list, (struct tui_query){.page.filter = *rest ? rest : NULL});
+	} else {
 		tui_act(t, a);
-		break;
+		if (t->prompt.kind)
+			answer_prompt(p, rest);
+		tui_news(t);
+		const struct tui_list_ops *list = tui_view_ops(t->main_view)->list;
+		if (t->overlay_cnt)
+			print_overlay(p, rest);
+		else if (list)
+			print_list(p, list, (struct tui_query){.page.filter = *rest ? rest : NULL});
 	}
-	if (t->listing.va != was || a == TUI_GOTO)
+	if (t->main_view != TUI_V_LISTING)
+		tui_show_view(t, TUI_V_LISTING);
+	if (t->listing.va != was || (a == TUI_GOTO && *rest && !t->is_message_bad))
+		print_here(p);
+}
+
+/* After ':': an action by its name and what it is about, else a place. */
+static void do_command(struct plain *p, const char *text)
+{
+	size_t len = strcspn(text, " ");
+	enum tui_action a = tui_action_named(text, len);
+	uint64_t was = p->tui.listing.va;
+	if (a != TUI_NONE && a != TUI_COMMAND) {
+		do_action(p, a, text + len + strspn(text + len, " "));
+		return;
+	}
+	tui_command(&p->tui, text);
+	tui_news(&p->tui);
+	if (p->tui.listing.va != was)
 		print_here(p);
 }
 
@@ -228,10 +303,15 @@ static void do_line(struct plain *p, char *line)
 		unsigned long n = *line ? strtoul(line, NULL, 10) : LINES;
 		print_lines(p, (uint32_t)MIN(MAX(n, 1ul), (unsigned long)LINES_MAX));
 	} else {
-		enum tui_action a = verb_of(p, *line);
-		const char *rest = line + 1 + strspn(line + 1, " \t");
-		if (a == TUI_NONE)
-			tui_say(t, true, "%.1s: no such verb (? lists them)", line);
+		size_t len;
+		enum tui_action a = verb_of(p, line, &len);
+		const char *rest = line + len + strspn(line + len, " \t");
+		if (strcspn(line, " \t") > 1 && tui_is_operation(line))
+			run_operation(p, line);
+		else if (a == TUI_COMMAND)
+			do_command(p, rest);
+		else if (a == TUI_NONE)
+			tui_say(t, true, "%.*s: no such verb (? lists them)", (int)len, line);
 		else
 			do_action(p, a, rest);
 	}
@@ -241,6 +321,8 @@ static void do_line(struct plain *p, char *line)
 	}
 	t->overlay_cnt = 0;
 	t->prompt.kind = TUI_PROMPT_NONE;
+	t->pending = TUI_NONE;
+	tui_draw(t); /* verbs act on the lines a screen would show */
 }
 
 int tui_run_plain(const char *path)
@@ -261,6 +343,8 @@ int tui_run_plain(const char *path)
 		free(p);
 		return status;
 	}
+	p->tui.operate = tui_operation;
+	tui_keys_use(&p->tui, getenv("SCRY_KEYS"));
 	tui_draw(&p->tui); /* finds the place to start from */
 	print_here(p);
 	for (;;) {

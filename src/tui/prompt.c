@@ -32,6 +32,11 @@ static struct tui_list *filtered(struct tui *t)
 	return &t->lists[tui_focus(t)];
 }
 
+const char *tui_prompt_label(enum tui_prompt_kind kind)
+{
+	return labels[kind];
+}
+
 void tui_prompt_open(struct tui *t, enum tui_prompt_kind kind, const char *text)
 {
 	struct tui_prompt *p = &t->prompt;

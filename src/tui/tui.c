@@ -9,7 +9,6 @@
 #include "tui/tui_int.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -403,38 +402,6 @@ static int fail(struct err *e, const char *what)
 	return status;
 }
 
-/* For terminals that cannot place a cursor: what the file is, in plain lines. */
-static int print_overview(struct ses *s)
-{
-	struct arena a = {0};
-	struct ses_info i;
-	struct ses_snap *sn = ses_snap_get(s);
-	struct err *e = ses_info(sn, &a, &i);
-	if (!e) {
-		printf("file          %s\nformat        %.*s %.*s %.*s\nsize          %" PRIu64 "\nentry         0x%" PRIx64
-		       "\nfunctions     %" PRIu64 "\ninstructions  %" PRIu64 "\nstrings       %" PRIu64 "\nproblems      %" PRIu64 "\n",
-		       ses_path(s), (int)i.format.len, i.format.s, (int)i.arch.len, i.arch.s, (int)i.type.len, i.type.s, i.size,
-		       i.entry, i.functions, i.instructions, i.strings, i.problems);
-	}
-	ses_snap_put(sn);
-	arena_fini(&a);
-	return e ? fail(e, ses_path(s)) : 0;
-}
-
-static int run_plain(const char *path)
-{
-	struct ses *s;
-	struct ses_opts opts = {0};
-	fprintf(stderr, "scry: this terminal (TERM=%s) cannot show a full screen; the overview instead\n",
-		getenv("TERM") ? getenv("TERM") : "");
-	struct err *e = ses_open(path, &opts, &s);
-	if (e)
-		return fail(e, path);
-	int status = print_overview(s);
-	ses_close(s);
-	return status;
-}
-
 int tui_run(const char *path)
 {
 	struct loop *l = calloc(1, sizeof(*l));
@@ -445,7 +412,9 @@ int tui_run(const char *path)
 	term_caps_env(&l->caps, env_get);
 	if (l->caps.is_dumb) {
 		free(l);
-		return run_plain(path);
+		fprintf(stderr, "scry: this terminal (TERM=%s) cannot show a full screen; a line at a time instead (? lists the verbs)\n",
+			getenv("TERM") ? getenv("TERM") : "");
+		return tui_run_plain(path);
 	}
 	l->keys_err = tui_keys_load(getenv("SCRY_KEYS"), &l->keys);
 	if (!l->keys) {

@@ -128,6 +128,8 @@ struct tui_list {
 	uint32_t job_limit;
 };
 
+/* What every list may ask about, for a fetch in our own thread. */
+void tui_query_bind(struct tui *t, struct tui_query *q);
 void tui_list_init(struct tui_list *l, const struct tui_list_ops *ops);
 void tui_list_fini(struct tui_list *l);
 /* The parameters changed: load anew from the first row. */
@@ -293,6 +295,8 @@ struct tui_prompt {
 	int history_at;
 };
 
+/* What stands before what is typed. */
+const char *tui_prompt_label(enum tui_prompt_kind kind);
 void tui_prompt_open(struct tui *t, enum tui_prompt_kind kind, const char *text);
 /* Text that was there before what was typed. */
 void tui_prompt_prefill(struct tui *t, const char *text, size_t len);

@@ -26,7 +26,30 @@ like "o writes its number in another form" 'dd 0x0 +; int' "$out"
 like "x lists references" 'References: [0-9]+ of [0-9]+' "$(plain 'x\n')"
 like "/ searches" '^found' "$(plain '/hex:7f 45 4c 46\n')"
 like "an unknown verb is said" 'no such verb' "$(plain '%%\n')"
-like "? lists the verbs" '^> g NAME or ADDRESS' "$(plain '?\n')"
+out=$(plain '?\n')
+like "? lists the verbs" '^g  :goto  Go to an address or a name$' "$out"
+like "and what has no key" '^:go-entry  ' "$out"
+unlike "not what needs a screen" ':(pan-left|theme|decompile)' "$out"
+# Each verb the help shows can be said; none sends a control character.
+verbs=$(printf '%s\n' "$out" | sed -nE 's/^([^ ]* +)?:([a-z-]+)  .*/:\2/p' | grep -v ':quit')
+is "every verb of the help is an action of the table" 0 "$(printf '%s\n' $verbs | sed 's/^://;y/-/_/' | tr a-z A-Z | while read -r v; do "$SCRY" keys | grep -q " $v " || echo "$v"; done | wc -l)"
+printf '%s\n' $verbs q | "$SCRY" --plain /bin/bash >"$WORK/all" 2>&1
+is "all of them one after the other" 0 $?
+is "no control sequences" 0 "$(tr -d '\n\t' <"$WORK/all" | LC_ALL=C tr -d '\040-\176\200-\377' | wc -c)"
+like "an empty verb says what it wants" 'say it behind the verb' "$(plain 'n\n')"
+out=$(plain 'f main\ne 1\nxrefs main --limit 2\ng main\n:view-graph\nblocks main --nonsense\n')
+like "a row of a list is followed by its number" '^> [0-9a-f]+  ; textdomain' "$out"
+like "a command of the table without the file" 'call|jump|offset' "$out"
+like "the graph as text" 'fall|taken' "$out"
+like "a wrong word of it is said" 'nonsense' "$out"
+out=$(plain ':comment first\n:comment-block second\n:bookmark third\n,b\n:history\n:repeat\n:export '"$WORK"'/notes.md\n')
+like "bookmarks" 'third' "$out"
+like "the history" 'comment block' "$out"
+like "findings are written" "written to $WORK/notes.md" "$out"
+like "and hold them" 'second' "$(cat "$WORK/notes.md")"
+like "what is not there yet says what brings it" 'unsupported: .*decompiler' "$(plain ':decompile\n')"
+like "keys of a preset" 'rename|name:' "$("$SCRY" --keys r2 --plain /bin/bash <<<'dr')"
+
 out=$(plain 'zzz\nm\nY\n:\n:q\n')
 like "nothing stands in the way of leaving" '>' "$out"
 "$SCRY" --plain /nonexistent >"$WORK/out" 2>&1 </dev/null
