@@ -94,8 +94,9 @@ static bool grow(struct ir_func *f, void **data, uint32_t cnt, uint32_t *cap, ui
 	return true;
 }
 
-#define GROW(f, what, more) \
-	grow((f), (void **)&(f)->what##s, (f)->what##_cnt, &(f)->what##_cap, (more), sizeof(*(f)->what##s))
+#define GROW_(f, array, what, more) \
+	grow((f), (void **)&(f)->array, (f)->what##_cnt, &(f)->what##_cap, (more), sizeof(*(f)->array))
+#define GROW(f, what, more) GROW_(f, what##s, what, more)
 
 struct ir_func *ir_func_new(struct arena *arena, const struct ir_machine *machine, uint64_t va)
 {
@@ -134,6 +135,31 @@ void ir_block_begin(struct ir_func *f, uint32_t block)
 	f->blocks[block].first = f->blocks[block].last = f->order_cnt;
 }
 
+static void append(struct ir_func *f, uint32_t rec)
+{
+	if (!GROW_(f, order, order, 1))
+		return;
+	f->order[f->order_cnt++] = rec;
+	f->blocks[f->cur_block].last = f->order_cnt;
+}
+
+uint32_t ir_block_reopen(struct ir_func *f, uint32_t block)
+{
+	struct ir_block was = f->blocks[block];
+	if (f->failed || was.first == was.last)
+		return 0;
+	ir_block_begin(f, block);
+	for (uint32_t i = was.first; i + 1 < was.last; i++)
+		append(f, f->order[i]);
+	return f->failed ? 0 : f->order[was.last - 1];
+}
+
+void ir_block_close(struct ir_func *f, uint32_t last_rec)
+{
+	if (!f->failed)
+		append(f, last_rec);
+}
+
 void ir_origin_set(struct ir_func *f, uint64_t va, unsigned len)
 {
 	if (!GROW(f, origin, 1))
@@ -146,14 +172,12 @@ ir_ref ir_emit(struct ir_func *f, const struct ir_rec *rec)
 {
 	if (f->rec_limit && f->rec_cnt >= f->rec_limit)
 		f->failed = true;
-	if (f->failed || !GROW(f, rec, 1) ||
-	    !grow(f, (void **)&f->order, f->order_cnt, &f->order_cap, 1, sizeof(*f->order)))
+	if (f->failed || !GROW(f, rec, 1))
 		return ir_ref_make(IR_TAG_VALUE, 0);
 	struct ir_rec *r = &f->recs[f->rec_cnt];
 	*r = *rec;
 	r->origin = f->cur_origin;
-	f->order[f->order_cnt++] = f->rec_cnt;
-	f->blocks[f->cur_block].last = f->order_cnt;
+	append(f, f->rec_cnt);
 	return ir_ref_make(IR_TAG_VALUE, f->rec_cnt++);
 }
 

@@ -213,8 +213,9 @@ struct ir_intrin {
 	uint8_t in_cnt, out_cnt;
 	uint16_t in[IR_INTRIN_IO_MAX];        /* locations */
 	uint16_t out[IR_INTRIN_IO_MAX];
-	uint32_t mem_len;                     /* bytes of the memory operand; 0: touches no memory */
-	bool reads_mem, writes_mem;
+	uint32_t mem_len;                     /* bytes of its one memory operand; 0: has none, or several, or none of one place
+						 (vector indices): then the inputs hold all the addresses are made of */
+	bool reads_mem, writes_mem;           /* memory at all */
 	bool is_system;                       /* leaves the program: syscall, int, in, out */
 	int8_t x87_top;                       /* st(i) is the location f((x87_top + i) & 7) */
 	/* The same instruction with its memory operand as [reg] and nothing else, reg being a general register it does not use
@@ -262,6 +263,10 @@ _must_use_ struct err *ir_status(const struct ir_func *f);
 uint32_t ir_block_new(struct ir_func *f, uint64_t va);
 /* Records made from here on are this block's, until the next call; each block is begun at most once. */
 void ir_block_begin(struct ir_func *f, uint32_t block);
+/* Opens a block again that was begun and ended: its records but the last are taken over, what is made from here on comes behind
+ * them, until ir_block_close() puts the last one, whose number this gives, at the end again. */
+uint32_t ir_block_reopen(struct ir_func *f, uint32_t block);
+void ir_block_close(struct ir_func *f, uint32_t last_rec);
 /* Machine instruction that records made from here on come from. */
 void ir_origin_set(struct ir_func *f, uint64_t va, unsigned len);
 

@@ -63,13 +63,14 @@ struct lift_stats {
 	uint32_t insn_cnt;     /* instructions lifted, those of unreached blocks too */
 	uint32_t generic_cnt;  /* of them, by the generic path */
 	uint32_t bad_cnt;      /* bytes that are no instruction */
+	bool x87_differs;      /* two ways into a block disagree on the x87 stack: f0 .. f7 are not to be trusted */
 };
 
 /*
- * Lifts a function into `arena`. Blocks without an instruction, jumps into the middle of a block, instructions that run over
- * a block's end are accepted: what cannot be followed inside leaves by IJMP. Jumps out of the blocks are IJMP with a
- * constant. Block 0 is a block of its own that jumps to the entry's. `ret_stats` may be null. Errors: invalid (no such block, blocks not
- * sorted), unsupported (architecture), no memory, budget (rec_limit).
+ * Lifts a function into `arena`. IR block 0 only jumps to the entry's; IR block 1 + i is block i of the code; those behind stand
+ * for what lies outside. Jumps out of the blocks, and into the middle of one, are IJMP of a constant. An instruction that runs over its
+ * block's end is none (TRAP). `ret_stats` may be null. Errors: invalid (no block at the entry, blocks not sorted or empty),
+ * unsupported (architecture), no memory, budget (rec_limit).
  */
 _must_use_ struct err *lift_func(struct arena *arena, const struct lift_code *code, struct ir_func **ret,
 				 struct lift_stats *ret_stats);

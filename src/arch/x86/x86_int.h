@@ -2,9 +2,7 @@
 #ifndef ARCH_X86_X86_INT_H
 #define ARCH_X86_X86_INT_H
 
-#include "arch/arch.h"
-
-#include <Zydis/Zydis.h>
+#include "arch/x86/x86_zydis.h"
 
 /*
  * x86-64 and i386. Lengths, validity and operands come from Zydis; the text is written here.
@@ -23,16 +21,6 @@
 
 /* Values nearer to zero than this are plain numbers: no address space maps its first page. */
 #define X86_SMALL 0x1000
-
-/* Instructions of Knights Corner, which Zydis knows and no other processor has. */
-static inline bool x86_is_foreign(const ZydisDecodedInstruction *in)
-{
-	return in->meta.isa_ext == ZYDIS_ISA_EXT_KNC || in->meta.isa_ext == ZYDIS_ISA_EXT_KNCE ||
-	       in->meta.isa_ext == ZYDIS_ISA_EXT_KNCV;
-}
-
-/* The Zydis decoder for this table's mode. */
-const ZydisDecoder *x86_decoder(const struct arch *a);
 
 /* A virtual address cut to the machine's width. */
 static inline uint64_t x86_va(const struct arch *a, uint64_t va)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/native_insn.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define CODE_VA 0x10000000u
+#define CODE_LEN 0x1000u
+#define STATE_VA 0x30000000u
+#define END_NEXT 0x800u
+#define END_JUMPED 0x840u
+#define END_COMMON 0x880u
+
+struct native_state *native_state;
+uint8_t *native_window;
+
+static uint8_t *code;
+static sigjmp_buf back;
+static bool has_avx;
+
+#define AT(member) (uint32_t)(STATE_VA + offsetof(struct native_state, member))
+
+static uint8_t *put_byte(uint8_t *p, unsigned b)
+{
+	*p = (uint8_t)b;
+	return p + 1;
+}
+
+static uint8_t *put_u32(uint8_t *p, uint32_t v)
+{
+	memcpy(p, &v, 4);
+	return p + 4;
+}
+
+/* Opcode bytes, then a ModRM for [absolute address] with `reg` in its middle. */
+static uint8_t *put_abs(uint8_t *p, const char *opcode, unsigned len, unsigned reg, uint32_t va)
+{
+	memcpy(p, opcode, len);
+	p = put_byte(p + len, (reg & 7) << 3 | 4);
+	return put_u32(put_byte(p, 0x25), va);
+}
+
+static uint8_t *put_gpr(uint8_t *p, bool is_load, unsigned reg)
+{
+	const char op[2] = {(char)(reg < 8 ? 0x48 : 0x4c), (char)(is_load ? 0x8b : 0x89)};
+	return put_abs(p, op, 2, reg, (uint32_t)(AT(gpr) + 8 * reg));
+}
+
+static uint8_t *put_vec(uint8_t *p, bool is_load, unsigned reg)
+{
+	const char avx[3] = {(char)0xc5, (char)(reg < 8 ? 0xfe : 0x7e), (char)(is_load ? 0x6f : 0x7f)};
+	const char sse[3] = {(char)(reg < 8 ? 0x40 : 0x44), 0x0f, (char)(is_load ? 0x10 : 0x11)};
+	return put_abs(p, has_avx ? avx : sse, 3, reg, (uint32_t)(AT(vec) + 32 * reg));
+}
+
+static uint8_t *put_jmp(uint8_t *p, uint32_t to)
+{
+	p = put_byte(p, 0xe9);
+	return put_u32(p, to - (uint32_t)((p - code) + CODE_VA + 4));
+}
+
+static void put_begin(void)
+{
+	static const uint8_t save[] = {0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57};
+	uint8_t *p = code;
+	memcpy(p, save, sizeof(save));
+	p = put_abs(p + sizeof(save), "\x48\x89", 2, 4, AT(host_sp));
+	for (unsigned i = 0; i < 16; i++)
+		p = put_vec(p, true, i);
+	p = put_abs(p, "\xdd", 1, 4, AT(x87));
+	p = put_abs(p, "\xff", 1, 6, AT(flags));
+	p = put_byte(p, 0x9d);
+	for (unsigned i = 0; i < 16; i++)
+		p = put_gpr(p, true, i);
+	put_jmp(p, NATIVE_INSN_VA);
+}
+
+static void put_ends(void)
+{
+	static const uint8_t restore[] = {0xfc, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3};
+	for (unsigned which = 1; which <= 2; which++) {
+		uint8_t *p = code + (which == 1 ? END_NEXT : END_JUMPED);
+		p = put_u32(put_abs(p, "\xc7", 1, 0, AT(marker)), which);
+		put_jmp(p, CODE_VA + END_COMMON);
+	}
+	uint8_t *p = code + END_COMMON;
+	for (unsigned i = 0; i < 16; i++)
+		p = put_gpr(p, false, i);
+	p = put_abs(p, "\x48\x8b", 2, 4, AT(host_sp));
+	p = put_abs(put_byte(p, 0x9c), "\x8f", 1, 0, AT(flags));
+	for (unsigned i = 0; i < 16; i++)
+		p = put_vec(p, false, i);
+	p = put_abs(p, "\xdd", 1, 6, AT(x87));
+	if (has_avx) {
+		memcpy(p, "\xc5\xf8\x77", 3);
+		p += 3;
+	}
+	memcpy(p, restore, sizeof(restore));
+}
+
+static void on_signal(int sig)
+{
+	siglongjmp(back, sig);
+}
+
+static void *map_at(uint32_t va, size_t len, int prot)
+{
+	void *p = mmap((void *)(uintptr_t)va, len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	return p == (void *)(uintptr_t)va ? p : NULL;
+}
+
+bool native_init(void)
+{
+	static uint8_t stack[65536];
+	const stack_t alt = {.ss_sp = stack, .ss_size = sizeof(stack)};
+	const struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER};
+	__builtin_cpu_init();
+	has_avx = __builtin_cpu_supports("avx2");
+	code = map_at(CODE_VA, CODE_LEN, PROT_READ | PROT_WRITE | PROT_EXEC);
+	native_window = map_at(NATIVE_WINDOW, NATIVE_WINDOW_LEN, PROT_READ | PROT_WRITE);
+	native_state = map_at(STATE_VA, 4096, PROT_READ | PROT_WRITE);
+	if (!code || !native_window || !native_state || sigaltstack(&alt, NULL))
+		return false;
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		if (sigaction(signals[i], &act, NULL))
+			return false;
+	}
+	memset(code, 0xcc, CODE_LEN);
+	put_begin();
+	put_ends();
+	return true;
+}
+
+uint64_t native_jump_target(size_t insn_len)
+{
+	return NATIVE_INSN_VA + insn_len + NATIVE_TAKEN;
+}
+
+void native_put(const uint8_t *bytes, size_t len)
+{
+	uint8_t *p = code + (NATIVE_INSN_VA - CODE_VA);
+	memset(p, 0xcc, 64);
+	memcpy(p, bytes, len);
+	put_jmp(p + len, CODE_VA + END_NEXT);
+	put_jmp(p + len + NATIVE_TAKEN, CODE_VA + END_JUMPED);
+}
+
+enum native_end native_run(void)
+{
+	native_state->marker = 0;
+	int sig = sigsetjmp(back, 0);
+	if (!sig) {
+		((void (*)(void))(uintptr_t)CODE_VA)();
+		return native_state->marker == 1 ? NATIVE_NEXT : NATIVE_JUMPED;
+	}
+	__asm__ volatile("cld; fninit");
+	return sig == SIGSEGV || sig == SIGBUS ? NATIVE_SEGV : sig == SIGFPE ? NATIVE_FPE : sig == SIGILL ? NATIVE_ILL : NATIVE_OTHER;
+}
