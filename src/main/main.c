@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
+#include "cli/cli_ui.h"
 #include "tui/tui.h"
 
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* `scry keys [--preset NAME]`. */
@@ -25,9 +27,15 @@ int main(int argc, char **argv)
 	/* The workbench's own, which the command line does not know. */
 	if (argc > 1 && !strcmp(argv[1], "keys"))
 		return print_keys(argc - 2, argv + 2);
+	const char *socket = getenv("SCRY_RPC");
 	while (argc > 2 && tui_option(&argc, &argv))
 		;
+	/* Where --rpc was among them a workbench is meant, and without a terminal there is none. */
+	if (argc == 2 && getenv("SCRY_RPC") != socket)
+		return tui_run(argv[1]);
 	if (argc == 3 && !strcmp(argv[1], "--plain"))
 		return tui_run_plain(argv[2]);
+	if (argc >= 2 && !strcmp(argv[1], "ui"))
+		return cli_ui(argc - 2, argv + 2);
 	return cli_main(argc, argv, tui_run);
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "session/ops_doc.h"
 #include "session/session.h"
 
 /*
@@ -11,7 +12,9 @@
  * handler. The command line, the manual page and the shell completions (later RPC, MCP and Python) are made from it.
  * To add one: a handler in ops_*.c, its line in ops_table.c, its row in docs/ops.md, a golden case.
  */
-enum ops_param_type { OPS_FLAG, OPS_STRING, OPS_INT, OPS_ADDR, OPS_FUNC, OPS_CHOICE };
+enum ops_param_type { OPS_FLAG, OPS_STRING, OPS_INT, OPS_ADDR, OPS_FUNC, OPS_CHOICE,
+		      OPS_PATH /* of a file that is read */,
+		      OPS_JSON /* a JSON document: the path of its file, or the document itself where a front end can hold one */ };
 
 struct ops_param {
 	const char *name;      /* "max_bytes"; on the command line --max-bytes, or positional when is_positional */
@@ -33,6 +36,7 @@ struct ops_value {
 	uint64_t num;          /* OPS_INT */
 	const char **texts;    /* is_repeated; in the arena */
 	size_t text_cnt;
+	const struct ops_doc *doc; /* OPS_JSON given as a document; `text` is a name for it */
 };
 
 struct ops_op;
@@ -113,11 +117,15 @@ const struct ops_param *ops_param_at(const struct ops_op *op, size_t n);
 void ops_args_init(struct ops_args *a, const struct ops_op *op, struct arena *arena);
 /* Checks `text` against the type and keeps it. Error invalid. Flags take null. */
 _must_use_ struct err *ops_args_set(struct ops_args *a, const struct ops_param *p, const char *text);
+/* The same for a parameter of type OPS_JSON given as the document itself, which is borrowed. */
+_must_use_ struct err *ops_args_set_doc(struct ops_args *a, const struct ops_param *p, const struct ops_doc *doc);
 /* Error invalid when a required one is missing. */
 _must_use_ struct err *ops_args_check(const struct ops_args *a);
 
 bool ops_arg_is_set(const struct ops_args *a, const char *name);
 const char *ops_arg_str(const struct ops_args *a, const char *name); /* null when not set */
+/* The document of an OPS_JSON parameter, read from its file unless it was given. Errors as ops_doc_read(). */
+_must_use_ struct err *ops_arg_doc(const struct ops_args *a, const char *name, struct ops_doc *ret);
 uint64_t ops_arg_u64(const struct ops_args *a, const char *name, uint64_t otherwise);
 
 /* --- answers --------------------------------------------------------------------------------------------- */

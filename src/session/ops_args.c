@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 size_t ops_param_cnt(const struct ops_op *op)
 {
@@ -121,6 +122,17 @@ struct err *ops_args_set(struct ops_args *a, const struct ops_param *p, const ch
 	return NULL;
 }
 
+struct err *ops_args_set_doc(struct ops_args *a, const struct ops_param *p, const struct ops_doc *doc)
+{
+	struct ops_value *v = &a->values[p - a->op->params];
+	if (p->type != OPS_JSON)
+		return err_new(ERR_INVALID, "%s: a document is no value for it", p->name);
+	if (v->is_set)
+		return err_new(ERR_INVALID, "%s is given twice", p->name);
+	*v = (struct ops_value){.is_set = true, .text = p->name, .doc = doc};
+	return NULL;
+}
+
 struct err *ops_args_check(const struct ops_args *a)
 {
 	size_t n = ops_param_cnt(a->op);
@@ -154,4 +166,85 @@ uint64_t ops_arg_u64(const struct ops_args *a, const char *name, uint64_t otherw
 {
 	const struct ops_value *v = ops_arg(a, name);
 	return v ? v->num : otherwise;
+}
+
+struct err *ops_arg_doc(const struct ops_args *a, const char *name, struct ops_doc *ret)
+{
+	const struct ops_value *v = ops_arg(a, name);
+	if (v && v->doc) {
+		*ret = *v->doc;
+		return NULL;
+	}
+	return v ? ops_doc_read(v->text, a->arena, ret) : err_new(ERR_INVALID, "%s is missing", name);
+}
+
+/* --- from JSON --- */
+
+/* An address may be given as a number, which as a word would be a name or hex without a prefix. */
+static struct err *set_num(struct ops_args *r, const struct ops_param *p, int64_t num)
+{
+	bool is_place = p->type == OPS_ADDR || p->type == OPS_FUNC;
+	const char *text = is_place ? arena_printf(r->arena, "0x%llx", (unsigned long long)num) : arena_printf(r->arena, "%lld", (long long)num);
+	return text ? ops_args_set(r, p, text) : &err_nomem;
+}
+
+/* Our standard input is not the caller's, and what is no plain file may never end. */
+static struct err *check_path(const struct ops_param *p, const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+		return NULL;
+	return err_fix(err_new(ERR_INVALID, "%s: %s is no plain file", p->name, path), "give the document itself");
+}
+
+static struct err *set_one(struct ops_args *r, const struct ops_param *p, const struct ops_doc *v)
+{
+	struct err *e;
+	switch (v->kind) {
+	case OPS_DOC_NULL:
+		return NULL;
+	case OPS_DOC_BOOL:
+		if (p->type != OPS_FLAG)
+			return err_new(ERR_INVALID, "%s: true and false are no values for it", p->name);
+		return v->num ? ops_args_set(r, p, NULL) : NULL;
+	case OPS_DOC_INT:
+		return p->type == OPS_FLAG ? err_new(ERR_INVALID, "%s: is true or false", p->name) : set_num(r, p, v->num);
+	case OPS_DOC_STRING:
+		if (strlen(v->s) != v->len)
+			return err_new(ERR_INVALID, "%s: has a NUL in it", p->name);
+		if (p->type == OPS_FLAG)
+			return err_new(ERR_INVALID, "%s: is true or false", p->name);
+		e = p->type == OPS_JSON || p->type == OPS_PATH ? check_path(p, v->s) : NULL;
+		return e ? e : ops_args_set(r, p, v->s);
+	case OPS_DOC_LIST:
+	case OPS_DOC_OBJECT:
+		return ops_args_set_doc(r, p, v);
+	case OPS_DOC_OTHER:
+		break;
+	}
+	return err_new(ERR_INVALID, "%s: is no value it can take", p->name);
+}
+
+static struct err *take(struct ops_args *r, const struct ops_param *p, const struct ops_doc *v)
+{
+	struct err *e = NULL;
+	if (!p->is_repeated || v->kind != OPS_DOC_LIST)
+		return set_one(r, p, v);
+	for (size_t i = 0; i < v->cnt && !e; i++)
+		e = set_one(r, p, &v->items[i]);
+	return e;
+}
+
+struct err *ops_args_take(struct ops_args *a, const struct ops_doc *params)
+{
+	struct err *e = NULL;
+	for (size_t i = 0; params && i < params->cnt && !e; i++) {
+		const struct ops_doc *v = &params->items[i];
+		const struct ops_param *p = v->key ? ops_param_find(a->op, v->key, strlen(v->key)) : ops_param_at(a->op, i);
+		if (!p && !v->key)
+			e = err_new(ERR_INVALID, "%s: takes no %zu parameters by position", a->op->name, params->cnt);
+		else
+			e = p ? take(a, p, v) : err_new(ERR_INVALID, "%s: %s takes no such parameter", v->key, a->op->name);
+	}
+	return e ? e : ops_args_check(a);
 }

@@ -29,8 +29,9 @@ _must_use_ struct err *ops_doc_load(const char *path, struct arena *a, char **re
 _must_use_ struct err *ops_doc_parse(const char *path, const char *text, size_t len, struct arena *a, struct ops_doc *ret);
 /* Reads a file ("-": standard input) whose document is an object. Errors: bad_input, io, budget, invalid with line and column. */
 _must_use_ struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret);
-/* The parameters of an operation from a JSON object (null: none): strings, numbers as text, true for flags, lists for repeated
- * ones; null and false say nothing. Checks that none is missing. Error invalid. */
+/* The parameters of an operation from JSON (null: none), by name (an object) or by position (a list, in the order of the table's
+ * positional ones): strings, numbers as text, true for flags, lists for repeated ones, a document for OPS_JSON; null and false
+ * say nothing. Checks that none is missing. Error invalid, also for a parameter the operation has not. */
 struct ops_args;
 _must_use_ struct err *ops_args_take(struct ops_args *a, const struct ops_doc *params);
 /* The member with that key, or null. */

@@ -3,7 +3,6 @@
  * Operations that edit, and the journal. Each is one call of ses_edit(): one transaction, one revision, one undo step; what
  * became of each wish is one row of the answer.
  */
-#include "session/ops_doc.h"
 #include "session/ops_int.h"
 #include "session/ses_int.h"
 
@@ -350,7 +349,9 @@ struct err *ops_rename(struct ops_req *rq)
 	if (!from)
 		return run_one(rq, "rename", "", name);
 	struct ops_doc map;
-	struct err *e = ops_doc_read(from, rq->arena, &map);
+	struct err *e = ops_arg_doc(rq->args, "from", &map);
+	if (!e && map.kind != OPS_DOC_OBJECT)
+		e = err_new(ERR_INVALID, "%s: is not a map of names", from);
 	return e ? e : rename_map(rq, &map);
 }
 
@@ -437,14 +438,15 @@ struct err *ops_edit(struct ops_req *rq)
 	struct ops_doc doc;
 	struct ses_edit_opts opts;
 	const char *path = ops_arg_str(rq->args, "ops");
-	struct err *e = ops_doc_read(path, rq->arena, &doc);
+	struct err *e = ops_arg_doc(rq->args, "ops", &doc);
 	if (!e)
 		e = ops_edit_opts(rq, &opts);
 	if (!e)
 		e = read_edit_opts(&doc, &opts);
 	if (e)
 		return e;
-	const struct ops_doc *list = ops_doc_find(&doc, "ops");
+	/* Given as a parameter the list is the document; what else a file says are parameters then. */
+	const struct ops_doc *list = doc.kind == OPS_DOC_LIST ? &doc : ops_doc_find(&doc, "ops");
 	if (!list || list->kind != OPS_DOC_LIST)
 		return err_fix(err_new(ERR_INVALID, "%s: has no list \"ops\"", path), "scry help edit");
 	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, list->cnt + 1), list->cnt};

@@ -61,6 +61,8 @@ void ops_write_usage(struct buf *out)
 	const struct ops_op *ops = ops_table(&cnt);
 	buf_add_str(out, "scry FILE                 open the workbench on a program\n"
 			 "scry --plain FILE         the same a line at a time, for screen readers\n"
+			 "scry --rpc SOCKET FILE    the workbench, steered over a socket as well\n"
+			 "scry ui SOCKET METHOD ... ask a live workbench something: scry ui work goto main\n"
 			 "scry keys                 every action of the workbench and its keys\n"
 			 "scry COMMAND FILE ...     answer one question about it\n\ncommands:\n");
 	for (size_t i = 0; i < cnt; i++) {
@@ -203,6 +205,10 @@ void ops_write_man(struct buf *out)
 			 "A file is analysed the first time it is seen and the result kept in the store, by the SHA\\-256 of its bytes.\n.PP\n"
 			 "An address is written 0x401136, or as a name (main), a name and an offset (main+0x10) or an offset in the file\n"
 			 "(file:0x1000). Lists longer than a page say so: an answer in JSON has\n.B next\nwhich\n.B \\-\\-cursor\ntakes.\n"
+			 ".SH DRIVING A WORKBENCH\n.B scry \\-\\-rpc\n.I SOCKET FILE\nopens the workbench and answers JSON\\-RPC on a unix socket\n"
+			 "(a path, or a bare name in a folder of your own), for this user alone.\n.B scry ui\n.RI [ \\-\\-json ]\n"
+			 ".I SOCKET METHOD\n.RI [ \"WORD... | NAME=VALUE...\" ]\nasks it something: goto, screen, keys, rename,\n"
+			 "any operation that reads;\n.B methods\nlists them all.\n"
 			 ".SH OPTIONS OF EVERY COMMAND\n");
 	for (size_t i = 0; i < ARRAY_LEN(global_opts); i++) {
 		buf_printf(out, ".TP\n.B \\-\\-");

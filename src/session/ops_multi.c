@@ -3,42 +3,9 @@
 #include "session/ops_doc.h"
 #include "session/ops_int.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #define MULTI_MAX 1000
-
-static struct err *set_one(struct ops_args *a, const struct ops_param *p, const struct ops_doc *v)
-{
-	const char *text = v->kind == OPS_DOC_STRING ? v->s : NULL;
-	if (v->kind == OPS_DOC_NULL || (v->kind == OPS_DOC_BOOL && !v->num && p->type == OPS_FLAG))
-		return NULL;
-	if (v->kind == OPS_DOC_BOOL && p->type == OPS_FLAG)
-		return ops_args_set(a, p, NULL);
-	if (v->kind == OPS_DOC_INT)
-		text = arena_printf(a->arena, "%" PRId64, v->num);
-	if (!text || (v->kind == OPS_DOC_STRING && strlen(v->s) != v->len))
-		return err_new(ERR_INVALID, "%s: the value is of the wrong type", p->name);
-	return ops_args_set(a, p, text);
-}
-
-struct err *ops_args_take(struct ops_args *a, const struct ops_doc *params)
-{
-	struct err *e = NULL;
-	for (size_t i = 0; params && !e && i < params->cnt; i++) {
-		const struct ops_doc *v = &params->items[i];
-		const struct ops_param *p = ops_param_find(a->op, v->key, strlen(v->key));
-		if (!p)
-			return err_new(ERR_INVALID, "%s: %s takes no such parameter", v->key, a->op->name);
-		if (v->kind == OPS_DOC_LIST && p->is_repeated) {
-			for (size_t k = 0; k < v->cnt && !e; k++)
-				e = set_one(a, p, &v->items[k]);
-		} else {
-			e = set_one(a, p, v);
-		}
-	}
-	return e ? e : ops_args_check(a);
-}
 
 static struct err *read_ask(struct ops_req *rq, const struct ops_doc *ask, struct ops_args *ret)
 {
@@ -101,10 +68,10 @@ struct err *ops_multi(struct ops_req *rq)
 {
 	struct ops_doc doc;
 	const char *path = ops_arg_str(rq->args, "ops");
-	struct err *e = ops_doc_read(path, rq->arena, &doc);
+	struct err *e = ops_arg_doc(rq->args, "ops", &doc);
 	if (e)
 		return e;
-	const struct ops_doc *list = ops_doc_find(&doc, "ops");
+	const struct ops_doc *list = doc.kind == OPS_DOC_LIST ? &doc : ops_doc_find(&doc, "ops");
 	if (!list || list->kind != OPS_DOC_LIST)
 		return err_fix(err_new(ERR_INVALID, "%s: has no list \"ops\"", path), "scry help multi");
 	if (list->cnt > MULTI_MAX)

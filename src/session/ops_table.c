@@ -77,7 +77,7 @@ static const struct ops_param p_search[] = {
 
 static const struct ops_param p_rename[] = {
 	P_ADDR(false, "what to name"), P_VALUE("name", false, "NAME", "its new name; '' gives back the name it had"),
-	{.name = "from", .type = OPS_STRING, .value = "MAP.json", .help = "many at once: {\"0x401136\":\"name\", \"old\":\"new\"}; - is stdin"},
+	{.name = "from", .type = OPS_JSON, .value = "MAP.json", .help = "many at once: {\"0x401136\":\"name\", \"old\":\"new\"}; - is stdin"},
 	P_FLAG("atomic", "with --from: one refusal refuses all"), P_EDIT};
 static const struct ops_param p_comment[] = {
 	P_ADDR(true, "where"), P_VALUE("text", true, "TEXT", "what to say; '' takes it away"),
@@ -134,7 +134,7 @@ static const struct ops_param p_type[] = {
 	P_COMMON};
 static const struct ops_param p_type_at[] = {P_ADDR(true, "data or a function"), P_COMMON};
 static const struct ops_param p_edit[] = {
-	{.name = "ops", .type = OPS_STRING, .is_required = true, .value = "FILE", .help = "a JSON document with the edits; - is stdin"},
+	{.name = "ops", .type = OPS_JSON, .is_required = true, .value = "FILE", .help = "a JSON document with the edits; - is stdin"},
 	P_FLAG("atomic", "one refusal refuses all"), P_EDIT};
 static const struct ops_param p_undo[] = {
 	{.name = "steps", .type = OPS_INT, .is_positional = true, .value = "N", .help = "how many edits (1)"},
@@ -143,7 +143,7 @@ static const struct ops_param p_undo[] = {
 static const struct ops_param p_journal[] = {
 	{.name = "since", .type = OPS_INT, .value = "R", .help = "only what came after revision R"}, P_LIST, P_COMMON};
 static const struct ops_param p_multi[] = {
-	{.name = "ops", .type = OPS_STRING, .is_required = true, .value = "FILE", .help = "a JSON document with the operations; - is stdin"},
+	{.name = "ops", .type = OPS_JSON, .is_required = true, .value = "FILE", .help = "a JSON document with the operations; - is stdin"},
 	P_COMMON};
 static const struct ops_param p_export[] = {
 	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "PATH", .help = "where to; its ending says the format (stdout)"},
@@ -152,7 +152,7 @@ static const struct ops_param p_export[] = {
 	P_FLAG("patched", "the file's bytes with what was patched, as a new file"),
 	{.name = "deadline_ms", .type = OPS_INT, .value = "N", .help = "give up after N milliseconds"}, {NULL}};
 static const struct ops_param p_import[] = {
-	P_VALUE("from", true, "PATH", "what to read; - is stdin"),
+	{.name = "from", .type = OPS_PATH, .is_positional = true, .is_required = true, .value = "PATH", .help = "what to read; - is stdin"},
 	{.name = "format", .type = OPS_CHOICE, .choices = "json|list|map|idc|csv|xml", .value = "F", .help = "what it is (told from its text)"},
 	{.name = "base", .type = OPS_ADDR, .value = "ADDR", .help = "where the other program had put the file (as scry does)"},
 	P_FLAG("any_target", "also an export of another file"),

@@ -32,7 +32,8 @@ void tui_job_start(struct tui *t, struct tui_job *j)
 {
 	pthread_t thread;
 	j->snap = ses_snap_get(t->ses);
-	j->call = (struct ses_call){.cancel = &j->is_cancelled, .caps = SES_CAP_READ};
+	j->call.cancel = &j->is_cancelled;
+	j->call.caps |= SES_CAP_READ;
 	j->event_fd = t->job_fd;
 	j->next = t->jobs;
 	t->jobs = j;

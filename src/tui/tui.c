@@ -3,6 +3,7 @@
 
 #include "tui/opening.h"
 #include "tui/operation.h"
+#include "tui/rpc.h"
 #include "tui/term/caps.h"
 #include "tui/term/tty.h"
 #include "tui/term/writer.h"
@@ -45,13 +46,15 @@ struct loop {
 	bool wants_out;            /* EPOLLOUT is asked for */
 	bool is_gone;              /* the terminal is */
 	bool wants_quit;           /* before there is a session */
+	bool is_behind;            /* a frame was painted that the terminal was not told of */
+	struct tui_rpc *rpc;       /* drivers; null: none may come */
 	int quit_signal;
 	uint64_t input_due_ns;     /* when pending input becomes final; 0: nothing pending */
 	uint64_t last_frame_ns;
 	int colour_step;
 };
 
-enum { SRC_TTY, SRC_SIGNAL, SRC_TIMER, SRC_JOB, SRC_SES, SRC_WATCH };
+enum { SRC_TTY, SRC_SIGNAL, SRC_TIMER, SRC_JOB, SRC_SES, SRC_WATCH, SRC_RPC /* and what follows */ };
 
 static uint64_t now_ns(void)
 {
@@ -169,7 +172,13 @@ static void drain(int fd)
 	(void)n;
 }
 
-/* Arms the timer for whichever comes first: pending input, or a frame that had to wait. */
+/* Whether a frame is painted now: for a terminal that takes it, or for a driver though it takes none. */
+static bool has_watcher(const struct loop *l)
+{
+	return !term_tty_is_stuck(&l->tty) || (l->rpc && tui_rpc_is_waiting(l->rpc));
+}
+
+/* Arms the timer for whichever comes first: pending input, a frame that had to wait, a driver's time. */
 static void arm_timer(struct loop *l)
 {
 	uint64_t due = l->input_due_ns;
@@ -177,7 +186,9 @@ static void arm_timer(struct loop *l)
 		due = due ? MIN(due, l->tui.card_ns) : l->tui.card_ns;
 	if (l->tui.refresh_due_ns && !l->tui.refresh_job)
 		due = due ? MIN(due, l->tui.refresh_due_ns) : l->tui.refresh_due_ns;
-	if (l->tui.is_dirty && !term_tty_is_stuck(&l->tty)) {
+	if (l->rpc && tui_rpc_due_ns(l->rpc))
+		due = due ? MIN(due, tui_rpc_due_ns(l->rpc)) : tui_rpc_due_ns(l->rpc);
+	if (l->tui.is_dirty && has_watcher(l)) {
 		uint64_t frame = l->last_frame_ns + FRAME_NS;
 		due = due ? MIN(due, frame) : frame;
 	}
@@ -221,12 +232,14 @@ static void draw(struct loop *l)
 			buf_add(&l->tty.pending, t->clip.data, t->clip.len);
 		t->clip.len = 0;
 	}
-	if (term_tty_is_stuck(&l->tty) || !t->is_dirty || now - l->last_frame_ns < FRAME_NS)
+	bool is_due = t->is_dirty && has_watcher(l) && now - l->last_frame_ns >= FRAME_NS;
+	if (!is_due && (t->is_dirty || !l->is_behind))
 		return;
 	const struct cells *grid = &l->opening.grid;
 	if (l->ses) {
 		t->edge_step = !l->caps.has_margins && t->functions_rect.w && t->main_rect.w ? EDGE_STEP : 1;
-		tui_draw(t);
+		if (is_due)
+			tui_draw(t);
 		grid = &t->grid;
 		l->writer.scroll_hint = t->scroll_hint;
 	} else {
@@ -235,12 +248,16 @@ static void draw(struct loop *l)
 		if (!tui_opening_draw(&l->opening, l->w, l->h, !l->caps.is_utf8))
 			return;
 	}
+	l->is_behind = term_tty_is_stuck(&l->tty);
+	if (is_due)
+		l->last_frame_ns = now;
+	if (l->is_behind)
+		return;
 	size_t start = l->tty.pending.len;
 	if (!term_writer_frame(&l->writer, grid, t->cur_x, t->cur_y, &l->tty.pending)) {
 		l->tty.pending.len = start;
 		l->tty.pending.failed = false;
 	}
-	l->last_frame_ns = now;
 }
 
 static int add_source(struct loop *l, int fd, uint32_t src)
@@ -286,6 +303,10 @@ static void handle(struct loop *l, const struct epoll_event *ev)
 		tui_watch_event(&l->tui, now_ns());
 		break;
 	default:
+		if (ev->data.u32 >= SRC_RPC) {
+			tui_rpc_event(l->rpc, ev->data.u32, ev->events);
+			break;
+		}
 		drain(ev->data.u32 == SRC_JOB ? l->job_fd : ses_event_fd(l->ses));
 		if (l->ses)
 			tui_news(&l->tui);
@@ -319,6 +340,8 @@ static struct err *show(struct loop *l)
 	for (uint32_t i = 0; i < o->key_cnt; i++)
 		tui_event(&l->tui, &o->keys[i]);
 	l->tui.is_dirty = true;
+	if (l->rpc)
+		tui_rpc_show(l->rpc, &l->tui);
 	return NULL;
 }
 
@@ -331,6 +354,10 @@ static struct err *run(struct loop *l)
 			return e;
 		draw(l);
 		if (!term_tty_flush(&l->tty))
+			break;
+		if (l->rpc)
+			tui_rpc_step(l->rpc, now_ns(), term_tty_is_stuck(&l->tty));
+		if (l->rpc && tui_rpc_wants_quit(l->rpc))
 			break;
 		watch_out(l);
 		arm_timer(l);
@@ -371,6 +398,10 @@ static struct err *open_loop(struct loop *l, const sigset_t *old)
 	if (add_source(l, l->tty.fd, SRC_TTY) || add_source(l, l->signal_fd, SRC_SIGNAL) ||
 	    add_source(l, l->timer_fd, SRC_TIMER) || add_source(l, l->job_fd, SRC_JOB))
 		return err_os(errno, "event loop");
+	if (l->rpc)
+		e = tui_rpc_watch(l->rpc, l->epoll_fd, SRC_RPC);
+	if (e)
+		return e;
 	buf_add_str(&l->tty.pending, term_caps_queries(&l->caps));
 	l->caps.is_asked = true;
 	return NULL;
@@ -382,6 +413,7 @@ static void close_loop(struct loop *l)
 	tui_opening_end(&l->opening, true);
 	if (l->tui.ses)
 		tui_fini(&l->tui);
+	tui_rpc_free(l->rpc);
 	ses_close(l->opening.ses);
 	tui_opening_fini(&l->opening);
 	term_writer_fini(&l->writer);
@@ -416,8 +448,16 @@ int tui_run(const char *path)
 			getenv("TERM") ? getenv("TERM") : "");
 		return tui_run_plain(path);
 	}
+	/* Before any thread starts. */
+	const char *sock = getenv("SCRY_RPC");
+	struct err *e = sock && *sock ? tui_rpc_new(sock, &l->rpc) : NULL;
+	if (e) {
+		free(l);
+		return fail(e, sock);
+	}
 	l->keys_err = tui_keys_load(getenv("SCRY_KEYS"), &l->keys);
 	if (!l->keys) {
+		tui_rpc_free(l->rpc);
 		free(l);
 		return fail(&err_nomem, path);
 	}
@@ -427,7 +467,7 @@ int tui_run(const char *path)
 	l->job_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	tui_opening_start(&l->opening, path, l->job_fd);
 	/* What cannot be opened is said without a full screen. */
-	struct err *e = tui_opening_end(&l->opening, false) ? take_ptr(l->opening.err) : NULL;
+	e = tui_opening_end(&l->opening, false) ? take_ptr(l->opening.err) : NULL;
 	if (!e)
 		e = open_loop(l, &old);
 	if (!e)

@@ -31,12 +31,13 @@ struct tui_job {
 	atomic_bool is_done;
 	int event_fd;
 	unsigned long thread;
+	bool is_driver;             /* asked for over the socket: no part of what the screen waits for */
 	void (*run)(struct tui_job *j);                  /* in its thread: reads snap, writes to itself only */
 	void (*done)(struct tui *t, struct tui_job *j);  /* in ours; not called when cancelled */
 	void (*fini)(struct tui_job *j);                 /* releases what `run` made; may be null */
 };
 
-/* Starts a job that the caller allocated with malloc and filled (run, done, fini); takes it. With no event loop
+/* Starts a job that the caller allocated with calloc and filled (run, done, fini, limits of `call` if any); takes it. With no event loop
  * (job_fd < 0) it runs to its end at once. */
 void tui_job_start(struct tui *t, struct tui_job *j);
 /* The job's result is not wanted any more. `done` is not called. Null is accepted. */
@@ -429,6 +430,7 @@ struct tui {
 	struct ses_progress progress;
 
 	struct cells grid;             /* the frame being painted */
+	uint64_t frame;                /* frames painted so far */
 	int cur_x, cur_y;              /* terminal cursor; x < 0: hidden */
 	struct cells_rect scroll_hint; /* see struct term_writer */
 	bool is_dirty, wants_quit, wants_redraw, wants_suspend;
@@ -486,6 +488,7 @@ struct tui {
 	bool is_dragging_bar;
 	char message[256];
 	bool is_message_bad;
+	unsigned said_from;            /* of what was said the first that drivers have not cleared */
 	char search_text[TUI_FILTER_MAX];
 	struct tui_job *search_job;
 

@@ -467,6 +467,7 @@ void tui_draw(struct tui *t)
 		tui_card_draw(t);
 	if (t->prompt.kind)
 		tui_prompt_draw(t, t->grid.h - 1);
+	t->frame++;
 	t->is_dirty = false;
 }
 

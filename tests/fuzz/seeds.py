@@ -9,10 +9,12 @@ keys   what a terminal sends
 edits  a made-up image by number and edits of it (fuzz_image.c)
 pclntab  Go function tables of all versions, behind a byte of options (fuzz_pclntab.c)
 symfile  files of names as other programs write them, behind a byte that chooses the format (fuzz_symfile.c)
+rpc    what a driver sends to a live workbench
 docs   documents of edit, rename --from, import and multi, behind a byte that chooses the operation (fuzz_docs.c)
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
+import json
 import os
 import shutil
 import struct
@@ -292,10 +294,39 @@ def keymaps(folder):
             f.write(row)
 
 
+RPC = [
+    ("ui.ping", {}), ("ui.methods", {}), ("ui.save", {}), ("ui.quit", {}), ("ui.wait", {"until": "idle"}), ("ui.state", {}), ("ui.view", {"lines": 5}),
+    ("ui.screen", {}), ("ui.screen", {"format": "html"}), ("ui.screen", ["svg"]), ("ui.diag", {"n": 3, "clear": True}),
+    ("ui.keys", {"keys": ["g", "wait:5", "Esc", "Ctrl+P", "Enter"]}), ("ui.keys", ["x", "j", "Enter"]), ("ui.text", {"text": "jj/own\n", "delay_ms": 3}),
+    ("ui.paste", {"text": "pasted"}), ("ui.mouse", {"what": "double", "x": 40, "y": 6}), ("ui.action", {"name": "view-hex", "n": 2}),
+    ("ui.goto", {"target": "own_func"}), ("ui.goto", {"target": "own_data", "delay_ms": 1}), ("ui.open", ["own_func+1"]), ("ui.follow", {}),
+    ("ui.back", {"n": 2}), ("ui.forward", {}), ("ui.show", {"view": "strings"}), ("ui.show", ["functions"]), ("ui.toggle_view", {}), ("ui.hex", {}),
+    ("ui.graph", {"action": "succ"}), ("ui.graph", {"action": "block", "block": "own_func"}), ("ui.xrefs", {"from": True}),
+    ("ui.symbols", {"query": "own"}), ("ui.structs", {}), ("ui.search", {"query": "hex:7f", "all": True}), ("ui.search", {"query": "rx:a.", "back": True}),
+    ("ui.filter", {"text": "own*"}), ("ui.select", {"index": 1, "open": True}), ("ui.select", {"text": "own"}), ("ui.close", {}),
+    ("ui.move", {"dir": "down", "n": 3}), ("ui.cursor", {"line": 2, "col": 4}), ("ui.cursor_on", {"word": "ret", "occurrence": 1}),
+    ("ui.rename_many", {"items": {"own_func": "f"}, "dry_run": True}), ("ui.binaries", {}), ("ui.rename", {"name": "f", "settle": False}),
+    ("ui.comment", {"text": "t", "kind": "block", "timeout_ms": 5}), ("ui.edit", {"ops": [{"op": "bookmark", "addr": "own_func", "text": "t"}]}),
+    ("ui.undo", {"steps": 1}), ("functions", {"limit": 2, "filter": "*", "sort": "-size"}), ("disasm", {"func": "own_func"}), ("info", {}),
+    ("heads", {"addr": 4096, "count": 5, "back": True}), ("xrefs", {"addr": "puts"}), ("resolve", {"name": ["puts", "own_data"]}),
+    ("search", {"text": "libc", "max_bytes": 100}), ("blocks", {"func": "own_func", "svg": True}), ("bytes", ["own_func", 16]), ("man", {}),
+    ("journal", {}), ("ui.pseudocode", {}), ("nothing", None), ("callgraph", {"dot": True}), ("strings", {"cursor": "1.2.3"}),
+]
+
+
+def rpc(folder):
+    rows = [json.dumps({"jsonrpc": "2.0", "id": i, "method": m, "params": p}).encode() + b"\n" for i, (m, p) in enumerate(RPC)]
+    rows += [b"".join(rows), b"".join(rows[::-1]), b'{"method":"ui.close"}\n{"id":"x","method":"ui.ping"}', b"{", b"[]\n\n\r\n{}\n",
+             b'{"id":null,"method":"ui.text","params":{"text":"\\u0000\\ud83d\\ude00"}}\n', b"x" * 5000 + b"\n" + rows[0]]
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"r{i}"), "wb") as f:
+            f.write(row)
+
+
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
-             "symfile": symfile, "docs": docs, "keymaps": keymaps}
+             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)

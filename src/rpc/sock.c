@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/sock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BACKLOG 64
+
+static bool is_folder_ours(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077);
+}
+
+static struct err *named(const char *name, bool make, struct sockaddr_un *ret)
+{
+	char dir[sizeof(ret->sun_path)];
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	int n = runtime && *runtime == '/' ? snprintf(dir, sizeof(dir), "%s/scry", runtime)
+					    : snprintf(dir, sizeof(dir), "/tmp/scry-%u", (unsigned)geteuid());
+	if (n >= (int)sizeof(dir))
+		return err_new(ERR_INVALID, "%s: the folder's name is too long for a socket", runtime);
+	if (make && mkdir(dir, 0700) && errno != EEXIST)
+		return err_os(errno, "%s", dir);
+	if (access(dir, F_OK) == 0 && !is_folder_ours(dir))
+		return err_fix(err_new(ERR_DENIED, "%s: is not a folder of yours alone", dir), "name the socket by its path");
+	n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/%s", dir, name);
+	return n < (int)sizeof(ret->sun_path) ? NULL : err_new(ERR_INVALID, "%s: the name is too long for a socket", name);
+}
+
+struct err *rpc_sock_path(const char *name, bool make, struct sockaddr_un *ret)
+{
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (!*name)
+		return err_new(ERR_INVALID, "a socket needs a name or a path");
+	if (!strchr(name, '/'))
+		return named(name, make, ret);
+	if (strlen(name) >= sizeof(ret->sun_path))
+		return err_new(ERR_INVALID, "%s: longer than the %zu bytes of a socket's path", name, sizeof(ret->sun_path) - 1);
+	memcpy(ret->sun_path, name, strlen(name) + 1);
+	return NULL;
+}
+
+/* Nobody else may be able to put another socket in the place of ours. */
+static struct err *check_folder(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct stat st;
+	size_t len = (size_t)(strrchr(path, '/') - path);
+	memcpy(dir, path, len);
+	dir[len] = '\0';
+	const char *at = len ? dir : "/";
+	if (stat(at, &st))
+		return err_os(errno, "%s", at);
+	bool is_trusted = st.st_uid == geteuid() || st.st_uid == 0;
+	if (is_trusted && (!(st.st_mode & 022) || st.st_mode & S_ISVTX))
+		return NULL;
+	return err_fix(err_new(ERR_DENIED, "%s: others can change what is in this folder", at), "use a folder of your own, or a bare name");
+}
+
+/* A socket of ours that nobody answers on is what a crash left. */
+static struct err *remove_stale(const struct sockaddr_un *at)
+{
+	struct stat st;
+	if (lstat(at->sun_path, &st))
+		return errno == ENOENT ? NULL : err_os(errno, "%s", at->sun_path);
+	if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		return err_new(ERR_DENIED, "%s: is there already and is no socket of yours", at->sun_path);
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_os(errno, "socket");
+	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 || errno != ECONNREFUSED)
+		return err_fix(err_new(ERR_BUSY, "%s: another scry answers there", at->sun_path), "name another socket");
+	return unlink(at->sun_path) && errno != ENOENT ? err_os(errno, "%s", at->sun_path) : NULL;
+}
+
+struct err *rpc_listen(const struct sockaddr_un *at, struct rpc_listener *ret)
+{
+	struct stat st;
+	struct err *e = check_folder(at->sun_path);
+	if (!e)
+		e = remove_stale(at);
+	if (e)
+		return e;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_os(errno, "socket");
+	/* The mode is there before the name is; no other thread of ours makes files yet. */
+	mode_t old = umask(0177);
+	int status = bind(fd, (const struct sockaddr *)at, sizeof(*at));
+	int why = errno;
+	umask(old);
+	if (status)
+		return err_os(why, "%s", at->sun_path);
+	if (listen(fd, BACKLOG) || lstat(at->sun_path, &st))
+		return err_os(errno, "%s", at->sun_path);
+	*ret = (struct rpc_listener){.fd = take_fd(fd), .at = *at, .dev = st.st_dev, .ino = st.st_ino};
+	return NULL;
+}
+
+void rpc_listener_fini(struct rpc_listener *l)
+{
+	struct stat st;
+	if (l->fd < 0)
+		return;
+	if (lstat(l->at.sun_path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(l->at.sun_path);
+	close(l->fd);
+	l->fd = -1;
+}
+
+bool rpc_is_peer_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+}
+
+struct err *rpc_connect(const struct sockaddr_un *at, int *ret_fd)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_os(errno, "socket");
+	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)))
+		return err_fix(err_new(ERR_NOT_FOUND, "%s: nobody answers there: %s", at->sun_path, strerror(errno)), "scry --rpc SOCKET FILE");
+	if (!rpc_is_peer_ours(fd))
+		return err_new(ERR_DENIED, "%s: somebody else answers there", at->sun_path);
+	*ret_fd = take_fd(fd);
+	return NULL;
+}
