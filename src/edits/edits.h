@@ -41,6 +41,8 @@ enum edits_kind {
 const char *edits_kind_name(enum edits_kind k);
 /* False when there is no such kind. */
 bool edits_kind_find(const char *name, enum edits_kind *ret);
+/* False for what is stated about the file as a whole, under a name alone. */
+bool edits_has_va(enum edits_kind k);
 /* A directive asks for another analysis. */
 bool edits_is_directive(enum edits_kind k);
 

@@ -198,8 +198,8 @@ static struct err *salvage_change(struct salvage *s, struct edits_change *c)
 	bool is_same = c->value ? c->before && c->before_len == c->value_len && !memcmp(c->before, c->value, c->value_len) : !c->before;
 	if (is_same)
 		return NULL;
-	why = edits_writer_add(&s->w, c);
-	if (why && (sqlite3_errcode(s->to.db) & 0xff) == SQLITE_CONSTRAINT) {
+	why = edits_writer_add(&s->w, c, touched);
+	if (why && edits_is_taken(&s->to)) {
 		err_free(why);
 		why = NULL;
 		s->lost++;

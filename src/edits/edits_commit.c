@@ -92,10 +92,10 @@ struct err *edits_get_fact(struct edits *e, const struct edits_change *key, stru
 	return why;
 }
 
-static struct err *put_fact(struct edits_writer *w, const struct edits_change *c)
+static struct err *put_fact(struct edits_writer *w, const struct edits_change *c, bool is_new)
 {
 	sqlite3_stmt *st;
-	struct err *why = edits_stmt(w->e, EDITS_ST_PUT_FACT, &st);
+	struct err *why = edits_stmt(w->e, is_new ? EDITS_ST_NEW_FACT : EDITS_ST_SET_FACT, &st);
 	if (why)
 		return why;
 	bind_key(st, 1, c);
@@ -104,30 +104,55 @@ static struct err *put_fact(struct edits_writer *w, const struct edits_change *c
 	return edits_run(w->e, st);
 }
 
-static struct err *put_entry(struct edits_writer *w, const struct edits_change *c, bool has_va)
+/* Entry number `seq` into the seven parameters from `at`. */
+static void bind_entry(sqlite3_stmt *st, int at, const struct edits_writer *w, uint64_t seq, const struct edits_change *c)
 {
-	sqlite3_stmt *st;
-	struct err *why = edits_stmt(w->e, EDITS_ST_PUT_ENTRY, &st);
-	if (why)
-		return why;
-	sqlite3_bind_int64(st, 1, (sqlite3_int64)(w->seq_first + w->seq_cnt));
-	sqlite3_bind_int64(st, 2, (sqlite3_int64)w->state.rev + 1);
-	bind_key(st, 3, c);
-	if (!has_va)
-		sqlite3_bind_null(st, 4);
-	bind_text(st, 6, c->before, c->before_len);
-	bind_text(st, 7, c->value, c->value_len);
-	why = edits_run(w->e, st);
-	if (!why)
-		w->seq_cnt++;
-	return why;
+	sqlite3_bind_int64(st, at, (sqlite3_int64)seq);
+	sqlite3_bind_int64(st, at + 1, (sqlite3_int64)w->state.rev + 1);
+	bind_key(st, at + 2, c);
+	if (!edits_has_va(c->kind))
+		sqlite3_bind_null(st, at + 3);
+	bind_text(st, at + 5, c->before, c->before_len);
+	bind_text(st, at + 6, c->value, c->value_len);
 }
 
-struct err *edits_writer_add(struct edits_writer *w, const struct edits_change *c)
+/* Writes the entries that wait: all at once when they fill a statement, else one by one. */
+static struct err *flush_entries(struct edits_writer *w)
 {
-	struct err *why = put_fact(w, c);
+	unsigned cnt = w->waiting_cnt, each = cnt == EDITS_BATCH ? EDITS_BATCH : 1;
+	uint64_t seq = w->seq_first + w->seq_cnt - cnt;
+	w->waiting_cnt = 0;
+	for (unsigned i = 0; i < cnt; i += each) {
+		sqlite3_stmt *st;
+		struct err *why = edits_stmt(w->e, each > 1 ? EDITS_ST_PUT_ENTRIES : EDITS_ST_PUT_ENTRY, &st);
+		if (why)
+			return why;
+		for (unsigned k = 0; k < each; k++)
+			bind_entry(st, 1 + 7 * (int)k, w, seq + i + k, &w->waiting[i + k]);
+		why = edits_run(w->e, st);
+		if (why)
+			return why;
+	}
+	return NULL;
+}
+
+static struct err *put_entry(struct edits_writer *w, const struct edits_change *c)
+{
+	w->waiting[w->waiting_cnt++] = *c;
+	w->seq_cnt++;
+	return w->waiting_cnt == EDITS_BATCH ? flush_entries(w) : NULL;
+}
+
+bool edits_is_taken(const struct edits *e)
+{
+	return (sqlite3_errcode(e->db) & 0xff) == SQLITE_CONSTRAINT;
+}
+
+struct err *edits_writer_add(struct edits_writer *w, const struct edits_change *c, uint64_t touched)
+{
+	struct err *why = put_fact(w, c, !touched);
 	if (!why)
-		why = put_entry(w, c, c->kind != EDITS_DECL && c->kind != EDITS_LOAD);
+		why = put_entry(w, c);
 	w->has_directive = w->has_directive || edits_is_directive(c->kind);
 	return why;
 }
@@ -163,7 +188,9 @@ struct err *edits_writer_end(struct edits_writer *w, const struct edits_revision
 {
 	sqlite3_stmt *st;
 	sqlite3_int64 rev = (sqlite3_int64)w->state.rev + 1;
-	struct err *why = put_revision(w, r);
+	struct err *why = flush_entries(w);
+	if (!why)
+		why = put_revision(w, r);
 	if (!why)
 		why = edits_stmt(w->e, EDITS_ST_PUT_STATE, &st);
 	if (why)
@@ -191,31 +218,26 @@ static const char *refuse_shape(const struct edits_change *c)
 	return NULL;
 }
 
-/* Why the name may not be set, or null: another address has it. */
-static struct err *refuse_name(struct edits *e, const struct edits_change *c, struct arena *a, const char **ret)
+/* Who has the name that could not be set. */
+static struct err *refuse_taken(struct edits *e, struct edits_change *c, struct arena *a)
 {
 	sqlite3_stmt *st;
-	bool has_row;
-	if (c->kind != EDITS_NAME || !c->value)
-		return NULL;
+	bool has_row = false;
 	struct err *why = edits_stmt(e, EDITS_ST_NAME, &st);
 	if (why)
 		return why;
 	bind_text(st, 1, c->value, c->value_len);
 	why = edits_step_row(e, st, &has_row);
-	uint64_t va = has_row ? (uint64_t)sqlite3_column_int64(st, 0) : c->va;
+	uint64_t va = has_row ? (uint64_t)sqlite3_column_int64(st, 0) : 0;
 	sqlite3_reset(st);
-	if (!why && va != c->va) {
-		*ret = arena_printf(a, "0x%" PRIx64 " has this name", va);
-		return *ret ? NULL : &err_nomem;
-	}
-	return why;
+	c->why = why ? NULL : arena_printf(a, "0x%" PRIx64 " has this name", va);
+	return why ? why : c->why ? NULL : &err_nomem;
 }
 
 static struct err *commit_one(struct edits_writer *w, struct edits_change *c, const struct edits_opts *opts, struct arena *a)
 {
 	uint64_t touched = 0;
-	if (c->kind == EDITS_DECL || c->kind == EDITS_LOAD)
+	if (!edits_has_va(c->kind))
 		c->va = 0;
 	c->status = EDITS_REFUSED;
 	c->before = NULL;
@@ -235,12 +257,15 @@ static struct err *commit_one(struct edits_writer *w, struct edits_change *c, co
 		return NULL;
 	}
 	c->why = opts->refuse ? opts->refuse(opts->ctx, c, a) : NULL;
-	if (!c->why)
-		why = refuse_name(w->e, c, a, &c->why);
-	if (why || c->why)
-		return why;
+	if (c->why)
+		return NULL;
+	why = edits_writer_add(w, c, touched);
+	if (why && c->kind == EDITS_NAME && edits_is_taken(w->e)) {
+		err_free(why);
+		return refuse_taken(w->e, c, a);
+	}
 	c->status = EDITS_APPLIED;
-	return edits_writer_add(w, c);
+	return why;
 }
 
 static void refuse_rest(struct edits_change *changes, size_t cnt)
@@ -265,7 +290,7 @@ static struct err *commit_all(struct edits_writer *w, struct edits_change *chang
 	}
 	if (has_refusal && opts->is_atomic) {
 		refuse_rest(changes, cnt);
-		w->seq_cnt = 0;
+		w->seq_cnt = w->waiting_cnt = 0;
 	}
 	return NULL;
 }
@@ -320,7 +345,7 @@ static struct err *publish_write(struct edits *e, const struct edits_state *s, c
 	struct edits_revision r = {.step = EDITS_STEP_ANALYSIS, .author = "scry", .author_kind = "script"};
 	struct err *why = edits_writer_begin(&w, e);
 	if (!why)
-		why = put_entry(&w, &c, false);
+		why = put_entry(&w, &c);
 	if (!why)
 		why = edits_writer_end(&w, &r);
 	if (!why)

@@ -47,6 +47,11 @@ bool edits_kind_find(const char *name, enum edits_kind *ret)
 	return false;
 }
 
+bool edits_has_va(enum edits_kind k)
+{
+	return k != EDITS_DECL && k != EDITS_LOAD && k != EDITS_ANALYSIS;
+}
+
 bool edits_is_directive(enum edits_kind k)
 {
 	return (unsigned)k < EDITS_KIND_COUNT && edits_kinds[k].is_directive;
@@ -73,7 +78,7 @@ static const char edits_schema_sql[] =
 	"CREATE TABLE journal(seq INTEGER PRIMARY KEY, rev INTEGER NOT NULL, op TEXT NOT NULL, addr INTEGER, sub TEXT NOT NULL,"
 	" before TEXT, after TEXT);"
 	"CREATE TABLE fact(kind TEXT NOT NULL, addr INTEGER NOT NULL, sub TEXT NOT NULL, value TEXT, rev INTEGER NOT NULL,"
-	" PRIMARY KEY(kind, addr, sub)) WITHOUT ROWID;"
+	" PRIMARY KEY(addr, kind, sub)) WITHOUT ROWID;"
 	"CREATE UNIQUE INDEX fact_name ON fact(value) WHERE kind = 'rename' AND value IS NOT NULL;"
 	"INSERT INTO state VALUES(1, 0, 0, 0, 0, 0, x'');"
 	"PRAGMA user_version = 1;";
@@ -86,13 +91,19 @@ const char *edits_schema(void)
 
 const char edits_state_sql[] = "SELECT rev, edit_rev, directive_rev, image_gen, built_from_rev FROM state";
 
+#define ROW "(?,?,?,?,?,?,?)"
+#define ROW_8 ROW "," ROW "," ROW "," ROW "," ROW "," ROW "," ROW "," ROW
+_Static_assert(EDITS_BATCH == 32, "EDITS_ST_PUT_ENTRIES has four times eight rows");
+
 static const char *const edits_sql[EDITS_ST_COUNT] = {
 	[EDITS_ST_STATE] = edits_state_sql,
 	[EDITS_ST_FACT] = "SELECT value, rev FROM fact WHERE kind=?1 AND addr=?2 AND sub=?3",
 	[EDITS_ST_NAME] = "SELECT addr FROM fact WHERE kind='rename' AND value IS NOT NULL AND value=?1",
-	[EDITS_ST_PUT_FACT] = "INSERT INTO fact(kind, addr, sub, value, rev) VALUES(?1, ?2, ?3, ?4, ?5)"
-			      " ON CONFLICT(kind, addr, sub) DO UPDATE SET value=excluded.value, rev=excluded.rev",
-	[EDITS_ST_PUT_ENTRY] = "INSERT INTO journal(seq, rev, op, addr, sub, before, after) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	/* FAIL: a row that breaks a rule is not written, and there is no other to take back. */
+	[EDITS_ST_NEW_FACT] = "INSERT OR FAIL INTO fact(kind, addr, sub, value, rev) VALUES(?1, ?2, ?3, ?4, ?5)",
+	[EDITS_ST_SET_FACT] = "UPDATE OR FAIL fact SET value=?4, rev=?5 WHERE kind=?1 AND addr=?2 AND sub=?3",
+	[EDITS_ST_PUT_ENTRY] = "INSERT INTO journal(seq, rev, op, addr, sub, before, after) VALUES" ROW,
+	[EDITS_ST_PUT_ENTRIES] = "INSERT INTO journal(seq, rev, op, addr, sub, before, after) VALUES" ROW_8 "," ROW_8 "," ROW_8 "," ROW_8,
 	[EDITS_ST_NEXT_SEQ] = "SELECT seq FROM journal ORDER BY seq DESC LIMIT 1",
 	[EDITS_ST_PUT_REVISION] = "INSERT INTO revision(rev, step, target, time_ns, author, author_kind, note, seq_first, seq_cnt)"
 				  " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",

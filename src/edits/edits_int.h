@@ -12,8 +12,10 @@ enum edits_stmt {
 	EDITS_ST_STATE,
 	EDITS_ST_FACT,
 	EDITS_ST_NAME,
-	EDITS_ST_PUT_FACT,
+	EDITS_ST_NEW_FACT,
+	EDITS_ST_SET_FACT,
 	EDITS_ST_PUT_ENTRY,
+	EDITS_ST_PUT_ENTRIES, /* EDITS_BATCH of them */
 	EDITS_ST_NEXT_SEQ,
 	EDITS_ST_PUT_REVISION,
 	EDITS_ST_PUT_STATE,
@@ -48,19 +50,27 @@ sqlite3 *edits_open_read(const char *name, int flags);
 const char *edits_schema(void);
 extern const char edits_state_sql[];
 
+/* Entries that one statement writes: most of what a row costs is the statement. */
+#define EDITS_BATCH 32
+
 /* One revision being written: the entries' numbers, then its row and the state's. */
 struct edits_writer {
 	struct edits *e;
 	struct edits_state state;   /* before; .rev + 1 is the new one */
 	uint64_t seq_first, seq_cnt;
 	bool has_directive;
+	struct edits_change waiting[EDITS_BATCH]; /* the newest entries, which are not in the table yet */
+	unsigned waiting_cnt;
 };
 _must_use_ struct err *edits_writer_begin(struct edits_writer *w, struct edits *e);
 /* The present value under a key: null `*ret` when there is none; `*ret_rev` is who touched it last, 0 nobody. */
 _must_use_ struct err *edits_get_fact(struct edits *e, const struct edits_change *key, struct arena *a, const char **ret,
 				      size_t *ret_len, uint64_t *ret_rev);
-/* Sets the fact and writes its entry; `c->before` is the entry's before. */
-_must_use_ struct err *edits_writer_add(struct edits_writer *w, const struct edits_change *c);
+/* Sets the fact and writes its entry; `c->before` is the entry's before, `touched` what edits_get_fact() said. Its texts must stay until
+ * edits_writer_end(). When a name is another address's nothing is written, and edits_is_taken() tells. */
+_must_use_ struct err *edits_writer_add(struct edits_writer *w, const struct edits_change *c, uint64_t touched);
+/* Whether the last statement failed because of the index of names. */
+bool edits_is_taken(const struct edits *e);
 struct edits_revision {
 	enum edits_step_kind step;
 	uint64_t target;

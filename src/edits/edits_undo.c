@@ -85,9 +85,9 @@ static struct err *take_back_entry(struct edits_writer *w, sqlite3_stmt *st, str
 		return stale_at(&c, "was changed since");
 	c.before = after;
 	c.before_len = after_len;
-	why = edits_writer_add(w, &c);
+	why = edits_writer_add(w, &c, touched);
 	/* The index of names: somebody gave the old name to another address. */
-	if (why && c.kind == EDITS_NAME && sqlite3_errcode(w->e->db) == SQLITE_CONSTRAINT) {
+	if (why && c.kind == EDITS_NAME && edits_is_taken(w->e)) {
 		err_free(why);
 		why = stale_at(&c, "its name is now another address's");
 	}

@@ -97,23 +97,51 @@ static bool row_take(sqlite3_stmt *st, struct arena *a, struct edits_row *ret)
 	return true;
 }
 
+static bool rows_sorted(const struct view_rows *rows)
+{
+	for (size_t i = 1; i < rows->cnt; i++) {
+		if (row_cmp(&rows->data[i - 1], &rows->data[i]) > 0)
+			return false;
+	}
+	return true;
+}
+
+/* The table's order is (addr, kind, sub): taken apart by kind they are in order, but for addresses above 2^63. */
+static bool rows_sort(struct view_rows *rows)
+{
+	size_t at[EDITS_KIND_COUNT + 1] = {0};
+	if (rows_sorted(rows))
+		return true;
+	struct edits_row *out = alloc_array(rows->cnt, sizeof(*out));
+	if (!out)
+		return false;
+	for (size_t i = 0; i < rows->cnt; i++)
+		at[rows->data[i].kind + 1]++;
+	for (size_t k = 1; k <= EDITS_KIND_COUNT; k++)
+		at[k] += at[k - 1];
+	for (size_t i = 0; i < rows->cnt; i++)
+		out[at[rows->data[i].kind]++] = rows->data[i];
+	free(rows->data);
+	rows->data = out;
+	rows->cap = rows->cnt;
+	if (!rows_sorted(rows))
+		qsort(out, rows->cnt, sizeof(*out), row_cmp);
+	return true;
+}
+
 static struct err *rows_read(sqlite3 *db, sqlite3_stmt *st, struct arena *a, struct view_rows *ret)
 {
 	int rc;
-	bool is_sorted = true;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
 		struct edits_row row;
 		if (!row_take(st, a, &row))
 			continue;
 		if (!row.sub || !VEC_PUSH(ret, row))
 			return &err_nomem;
-		is_sorted = is_sorted && (ret->cnt < 2 || row_cmp(&ret->data[ret->cnt - 2], &row) < 0);
 	}
 	if (rc != SQLITE_DONE)
 		return edits_error(&(struct edits){.db = db, .path = (char *)sqlite3_db_filename(db, "main")});
-	if (!is_sorted)
-		qsort(ret->data, ret->cnt, sizeof(*ret->data), row_cmp);
-	return NULL;
+	return rows_sort(ret) ? NULL : &err_nomem;
 }
 
 /* --- merging --- */
