@@ -329,7 +329,9 @@ static void draw_row(struct tui *t, struct tui_list *l, struct cells_rect r, con
 		bg = ROLE_BG_LINE;
 		cells_fill(&t->grid, r, tui_style(ROLE_TEXT, bg));
 	}
-	cells_put(&t->grid, r.x, r.y, sign, tui_style(state == 2 ? ROLE_SELECT : ROLE_KEY, bg));
+	/* A pane at the side is written anew wherever the terminal cannot scroll the other one alone: one pen does for its rows. */
+	bool is_quiet = l->is_brief && !state && !is_here;
+	cells_put(&t->grid, r.x, r.y, sign, tui_style(state == 2 ? ROLE_SELECT : is_quiet ? l->ops->columns[0].role : ROLE_KEY, bg));
 	if (!row) {
 		cells_put(&t->grid, r.x + 2, r.y, cells_glyph(&t->grid, GLYPH_ELLIPSIS), tui_style(ROLE_DIM, bg));
 		return;
