@@ -20,6 +20,7 @@ struct tui_edit {
 	struct err *err;
 	struct ses_edit edit;
 	struct ses_undone_list undone;
+	uint64_t rev; /* it came to; 0: none */
 };
 
 static bool is_step(const struct tui_edit *e)
@@ -31,15 +32,15 @@ static void run(struct tui_job *j)
 {
 	struct tui_edit *e = (struct tui_edit *)j;
 	struct ses_edit_opts opts = {0};
-	uint64_t rev;
 	if (is_step(e)) {
 		struct ses_undo_ask ask = {.is_redo = *e->op == 'r', .steps = 1};
 		e->err = ses_undo(e->ses, &ask, &opts, &e->arena, &e->undone);
+		e->rev = e->undone.rev;
 		return;
 	}
 	e->edit = (struct ses_edit){.op = e->op, .addr = e->va, .sub = e->sub, .value = *e->value ? e->value : NULL,
 				    .value_len = strlen(e->value)};
-	e->err = ses_edit(e->ses, &e->edit, 1, &opts, &e->arena, &rev);
+	e->err = ses_edit(e->ses, &e->edit, 1, &opts, &e->arena, &e->rev);
 }
 
 static void fini(struct tui_job *j)
@@ -59,6 +60,8 @@ static void tell(struct tui *t, struct tui_edit *e)
 	} else if (is_step(e)) {
 		tui_say(t, false, "%s: revision %llu, %llu changes (U shows all)", e->op, (unsigned long long)e->undone.list[0].target,
 			(unsigned long long)e->undone.list[0].changes);
+	} else if (tui_define_tell(t, &e->edit)) {
+		return;
 	} else if (e->edit.status == SES_EDIT_REFUSED) {
 		tui_say(t, true, "%s refused: %s", e->op, e->edit.why ? e->edit.why : "");
 	} else if (e->edit.status == SES_EDIT_UNCHANGED) {
@@ -74,6 +77,7 @@ static void done(struct tui *t, struct tui_job *j)
 {
 	struct tui_edit *e = (struct tui_edit *)j;
 	t->edit_running = NULL;
+	t->own_rev = MAX(t->own_rev, e->rev);
 	t->listing.lines_snap = NULL;
 	t->is_dirty = true;
 	tell(t, e);

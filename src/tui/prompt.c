@@ -23,6 +23,7 @@ static const char *const labels[TUI_PROMPT_COUNT] = {
 	[TUI_PROMPT_RETYPE] = "type: ",
 	[TUI_PROMPT_PROTOTYPE] = "prototype: ",
 	[TUI_PROMPT_BOOKMARK] = "bookmark: ",
+	[TUI_PROMPT_DEFINE] = "data of type: ",
 	[TUI_PROMPT_EXPORT] = "write findings to: ",
 };
 
@@ -94,6 +95,10 @@ static void accept(struct tui *t)
 		return;
 	if (kind == TUI_PROMPT_COMMAND) {
 		tui_command(t, p->text);
+		return;
+	}
+	if (kind == TUI_PROMPT_DEFINE) {
+		tui_define_accept(t, p->text);
 		return;
 	}
 	if (kind == TUI_PROMPT_EXPORT) {

@@ -282,6 +282,7 @@ enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_
 		       TUI_PROMPT_COMMAND, TUI_PROMPT_RENAME, TUI_PROMPT_COMMENT, TUI_PROMPT_BLOCK,
 		       TUI_PROMPT_RETYPE, TUI_PROMPT_PROTOTYPE,
 		       TUI_PROMPT_BOOKMARK, TUI_PROMPT_EXPORT,
+		       TUI_PROMPT_DEFINE,
 		       TUI_PROMPT_COUNT };
 
 #define TUI_HISTORY_MAX 16
@@ -397,6 +398,11 @@ bool tui_edit_is_prompt(enum tui_prompt_kind kind);
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
 /* Types, prototypes and formats of numbers; false when the action is none of them. */
 bool tui_typing_act(struct tui *t, enum tui_action a);
+/* define.c: what the bytes at the cursor are. */
+bool tui_define_act(struct tui *t, enum tui_action a);
+void tui_define_accept(struct tui *t, const char *text);
+/* Says what came of a define; false when it is none or there is nothing of its own to say. */
+bool tui_define_tell(struct tui *t, const struct ses_edit *e);
 /* Puts edits that are not on disk yet into lines, with a '*' behind them. */
 void tui_edits_show(struct tui *t, struct ses_head *lines, uint32_t cnt);
 void tui_edits_finish(struct tui *t);
@@ -479,6 +485,8 @@ struct tui {
 	uint64_t card_ns;              /* when it is due */
 	enum tui_action pending;       /* TUI_MARK or TUI_MARK_GO: the next key is its letter */
 	uint64_t edit_va;              /* what the prompt is about */
+	uint64_t own_rev;              /* the newest revision of our own: no news */
+	uint64_t define_va;            /* what was defined last */
 	struct tui_job *prefill_job;   /* reads what the prompt begins with */
 	struct tui_last last;
 	struct tui_edit *edit_running, *edit_first, *edit_last;

@@ -740,7 +740,7 @@ void tui_act(struct tui *t, enum tui_action a)
 		tui_open_row(t);
 		return;
 	}
-	if (!act_view(t, a) && !act_find(t, a) && !tui_edit_act(t, a) && !tui_typing_act(t, a))
+	if (!act_view(t, a) && !act_find(t, a) && !tui_edit_act(t, a) && !tui_define_act(t, a) && !tui_typing_act(t, a))
 		act_scry(t, a);
 }
 

@@ -58,7 +58,7 @@ static void done(struct tui *t, struct tui_job *j)
 		tui_say_err(t, take_ptr(r->err));
 		return;
 	}
-	if (!r->last || t->edit_running || !strcmp(r->last->step, "analysis"))
+	if (!r->last || t->edit_running || r->last->rev <= t->own_rev || !strcmp(r->last->step, "analysis"))
 		return;
 	const struct ses_entry *e = r->last;
 	tui_say(t, false, "%s: %s%s%s%s%.*s  (revision %llu, U shows all)", e->author ? e->author : "", strcmp(e->step, "edit") ? e->step : "",

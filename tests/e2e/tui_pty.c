@@ -269,7 +269,11 @@ static void test_every_key(void)
 	struct pty_term t;
 	static const char *const views[] = {"L", "L\\", "\"", "Lgmain\r "};
 	int pressed = 0;
-	start(&t, TARGET, NULL, 120, 40);
+	/* What these keys state is nobody else's concern. */
+	char own[256];
+	const char *const env[] = {own, NULL};
+	snprintf(own, sizeof(own), "SCRY_STORE=%s/keys", getenv("SCRY_STORE"));
+	start(&t, TARGET, env, 120, 40);
 	pty_wait(&t, "ready", WAIT_MS);
 	for (size_t v = 0; v < sizeof(views) / sizeof(views[0]); v++) {
 		for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT && alive(&t); a++) {
@@ -327,6 +331,47 @@ static void test_edit(void)
 	ok(!strstr(pty_text(&t), "said_here"), "takes the comment away");
 	pty_keys(&t, "\x1a");
 	expect(&t, " main:", "and then the name");
+	pty_stop(&t);
+}
+
+/* What somebody says of the bytes is shown when the analysis behind it is through, at the same place; undo brings the
+ * listing back as it was. */
+static void test_define(void)
+{
+	struct pty_term t;
+	char own[256];
+	const char *const env[] = {own, NULL};
+	snprintf(own, sizeof(own), "SCRY_STORE=%s/define", getenv("SCRY_STORE"));
+	start(&t, TARGET, env, 140, 40);
+	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "gmain\rjj");
+	pty_pump(&t, 3000, 300);
+	char *was = panes_text(&t);
+	pty_keys(&t, "d");
+	expect(&t, "data: 1 bytes to", "d says what it made");
+	expect(&t, " db ", "and the listing shows the datum");
+	pty_keys(&t, "dd");
+	expect(&t, " dd ", "again, and it is wider");
+	pty_keys(&t, "u");
+	expect(&t, "undef: ", "u says that nobody knows");
+	pty_keys(&t, "c");
+	expect(&t, " instructions to ", "c makes code and says how much");
+	pty_keys(&t, "\x1b" "dint[3]\r");
+	expect(&t, "data: 12 bytes to", "a type is prompted for");
+	pty_keys(&t, "\x1a\x1a\x1a\x1a\x1a\x1a");
+	char *now = NULL;
+	for (unsigned i = 0; i < 100 && (!now || strcmp(was, now)); i++) {
+		free(now);
+		pty_pump(&t, 500, 100);
+		now = panes_text(&t);
+	}
+	ok(!strcmp(was, now), "undo brings the old listing back, at the same place");
+	if (strcmp(was, now))
+		show(&t);
+	free(was);
+	free(now);
+	pty_keys(&t, "q");
+	ok(pty_wait_end(&t, WAIT_MS), "q leaves");
 	pty_stop(&t);
 }
 
@@ -686,7 +731,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{"first", test_first_frames}, {"huge", test_huge}, {"walk", test_walk}, {"keys", test_every_key},
-		{"edit", test_edit}, {"others", test_others},
+		{"edit", test_edit}, {"define", test_define}, {"others", test_others},
 		{"resize", test_resize_storm},
 		{"paste", test_paste}, {"idle", test_idle}, {"scroll", test_scroll_bytes}, {"stuck", test_stuck_reader},
 		{"trace", test_leaves_no_trace}, {"terminals", test_terminals}, {"cut", test_target_is_cut}, {"bad", test_bad_files},
