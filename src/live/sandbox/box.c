@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/sandbox/box.h"
+
+#include "live/sandbox/box_int.h"
+
+#include "arch/arch.h"
+#include "format/fmt.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * The zygote is forked by the bare system call, into namespaces of its own where the kernel allows; it may come from a
+ * process with threads, so it calls nothing that takes a lock. It answers one request at a time over a socket.
+ */
+const char *box_end_name(enum box_end e)
+{
+	static const char *const names[] = {"returned", "exited", "signal", "syscall", "timeout", "killed", "broken"};
+	return e < BOX_END_COUNT ? names[e] : "unknown";
+}
+
+/* --- the zygote --------------------------------------------------------------------------------------------------- */
+/* The vDSO answers questions about time without a system call: not for the target. */
+static void drop_vdso(void)
+{
+	uint64_t at = getauxval(AT_SYSINFO_EHDR);
+	/* It is at most a few pages; what holds its variables lies right before it and is useless without. */
+	if (at)
+		munmap((void *)(uintptr_t)at, 2 * 4096);
+}
+
+static void reset_signals(void)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL};
+	sigemptyset(&act.sa_mask);
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sig != SIGKILL && sig != SIGSTOP)
+			sigaction(sig, &act, NULL);
+	/* SIGCHLD is waited for, not delivered. */
+	sigset_t chld;
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigprocmask(SIG_SETMASK, &chld, NULL);
+}
+
+/* Closes every descriptor but two. */
+static void keep_files(int a, int b)
+{
+	unsigned lo = (unsigned)(a < b ? a : b), hi = (unsigned)(a < b ? b : a);
+	if (lo)
+		syscall(SYS_close_range, 0u, lo - 1, 0u);
+	if (lo + 1 < hi)
+		syscall(SYS_close_range, lo + 1, hi - 1, 0u);
+	syscall(SYS_close_range, hi + 1, ~0u, 0u);
+}
+
+static struct box_report one_call(struct box *b)
+{
+	struct box_report r = {0};
+	b->shared->state = BOX_STATE_STARTED;
+	long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0) {
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		box_run(b);
+	}
+	if (pid < 0) {
+		r.status = -1;
+		return r;
+	}
+	const struct timespec limit = {b->opts.wall_ms / 1000, (long)(b->opts.wall_ms % 1000) * 1000000};
+	sigset_t chld;
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	while (syscall(SYS_rt_sigtimedwait, &chld, NULL, &limit, _NSIG / 8) < 0 && errno == EINTR)
+		;
+	int status = 0;
+	if (waitpid((pid_t)pid, &status, WNOHANG) == 0) {
+		kill((pid_t)pid, SIGKILL);
+		r.is_timeout = 1;
+		while (waitpid((pid_t)pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	/* A late one of this call must not end the wait of the next. */
+	const struct timespec none = {0};
+	while (syscall(SYS_rt_sigtimedwait, &chld, NULL, &none, _NSIG / 8) > 0)
+		;
+	r.status = status;
+	return r;
+}
+
+_Noreturn static void zygote(struct box *b, int fd)
+{
+	reset_signals();
+	keep_files(fd, b->opts.fd);
+	const char *why = box_drop_shared(b->shared) ? box_map_target(b, b->opts.fd) : "memory shared with others cannot be given up";
+	close(b->opts.fd);
+	drop_vdso();
+	char text[128] = "";
+	if (why)
+		strncpy(text, why, sizeof(text) - 1);
+	if (write(fd, text, sizeof(text)) != (ssize_t)sizeof(text) || why)
+		syscall(SYS_exit_group, 1);
+	for (;;) {
+		char go;
+		ssize_t n = read(fd, &go, 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != 1)
+			break;
+		struct box_report r = one_call(b);
+		if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
+			break;
+	}
+	for (;;)
+		syscall(SYS_exit_group, 0);
+}
+
+/* --- the parent --------------------------------------------------------------------------------------------------- */
+uint64_t box_slide(const struct box *b)
+{
+	return b->slide;
+}
+
+const char *box_missing(const struct box *b)
+{
+	return b->missing;
+}
+
+static struct err *start(struct box *b)
+{
+	int fds[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return err_os(errno, "a socket for the sandbox");
+	long pid = syscall(SYS_clone, box_namespaces() | SIGCHLD, 0, 0, 0, 0);
+	b->has_namespaces = pid >= 0;
+	if (pid < 0)
+		pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0)
+		zygote(b, fds[1]);
+	int os_errno = errno;
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		return err_os(os_errno, "a process for the sandbox");
+	}
+	b->pid = (int)pid;
+	b->fd = fds[0];
+	char why[128];
+	ssize_t n;
+	do
+		n = recv(b->fd, why, sizeof(why), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(why))
+		return err_new(ERR_BAD_INPUT, "the target cannot be mapped for running: the process that did so died");
+	why[sizeof(why) - 1] = '\0';
+	return why[0] ? err_new(ERR_BAD_INPUT, "the target cannot be mapped for running: %s", why) : NULL;
+}
+
+struct err *box_open(const struct box_opts *opts, struct box **ret)
+{
+	const struct image_meta *m = image_meta(opts->im);
+	*ret = NULL;
+#ifndef __x86_64__
+	return err_new(ERR_UNSUPPORTED, "functions can be run on x86-64 only");
+#endif
+	if (m->arch != ARCH_ID_X86_64 || m->fmt_type > FMT_TYPE_SHARED)
+		return err_new(ERR_UNSUPPORTED, "only programs and libraries for x86-64 can be run");
+	struct box *b = calloc(1, sizeof(*b));
+	if (!b)
+		return &err_nomem;
+	b->opts = *opts;
+	b->fd = -1;
+	const struct space *s = image_space(opts->im);
+	if (m->fmt_type != FMT_TYPE_EXEC && s->seg_cnt)
+		b->slide = BOX_BASE - (s->segs[0].va & ~(uint64_t)4095);
+	void *shared = mmap(NULL, sizeof(*b->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED) {
+		free(b);
+		return &err_nomem;
+	}
+	b->shared = shared;
+	struct err *e = start(b);
+	if (e) {
+		box_close(b);
+		return e;
+	}
+	*ret = b;
+	return NULL;
+}
+
+void box_close(struct box *b)
+{
+	if (!b)
+		return;
+	if (b->fd >= 0)
+		close(b->fd);
+	if (b->pid > 0) {
+		/* The init of its pid namespace takes everything in it along. */
+		kill(b->pid, SIGKILL);
+		while (waitpid(b->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	munmap(b->shared, sizeof(*b->shared));
+	free(b);
+}
+
+static struct err *put_args(struct box *b, const struct box_arg *args, unsigned cnt)
+{
+	struct box_shared *s = b->shared;
+	uint64_t *const ints[6] = {&s->regs.rdi, &s->regs.rsi, &s->regs.rdx, &s->regs.rcx, &s->regs.r8, &s->regs.r9};
+	unsigned int_cnt = 0, float_cnt = 0;
+	uint32_t used = 0;
+	if (cnt > BOX_ARG_MAX)
+		return err_new(ERR_INVALID, "at most %u arguments", BOX_ARG_MAX);
+	for (unsigned i = 0; i < cnt; i++) {
+		const struct box_arg *a = &args[i];
+		uint64_t v = a->value;
+		if (a->kind == BOX_ARG_BUF) {
+			if (a->len > BOX_BUF_TOTAL - used)
+				return err_new(ERR_INVALID, "the buffers are more than %u bytes together", BOX_BUF_TOTAL);
+			v = BOX_BUFS + used;
+			if (a->bytes)
+				memcpy(s->bufs + used, a->bytes, a->len);
+			else
+				memset(s->bufs + used, 0, a->len);
+			used += a->len;
+		}
+		if (a->kind == BOX_ARG_F64 || a->kind == BOX_ARG_F32) {
+			if (float_cnt < 8)
+				s->regs.xmm[float_cnt++][0] = v;
+			else
+				s->stack[s->stack_cnt++] = v;
+		} else if (int_cnt < 6) {
+			*ints[int_cnt++] = v;
+		} else {
+			s->stack[s->stack_cnt++] = v;
+		}
+	}
+	/* The number of vector registers, for functions with variable arguments. */
+	s->regs.rax = float_cnt;
+	s->bufs_len = used;
+	return NULL;
+}
+
+/* An address of the process as one of the file, when it lies in the target. */
+static uint64_t to_file(const struct box *b, uint64_t addr, bool *ret_is_inside)
+{
+	*ret_is_inside = space_seg_of_va(image_space(b->opts.im), addr - b->slide) >= 0;
+	return *ret_is_inside ? addr - b->slide : addr;
+}
+
+static void note(struct box *b, const char *what)
+{
+	size_t had = strlen(b->missing);
+	if (!strstr(b->missing, what) && had + strlen(what) + 3 < sizeof(b->missing)) {
+		memcpy(b->missing + had, ", ", 2);
+		memcpy(b->missing + (had ? had + 2 : 0), what, strlen(what) + 1);
+	}
+}
+
+static void take_result(struct box *b, const struct box_report *report, uint32_t bufs_len, struct box_result *ret)
+{
+	/* The target may have written anything here, and nobody writes any more. */
+	const struct box_shared *s = b->shared;
+	if (s->missing & BOX_NO_LANDLOCK)
+		note(b, "landlock");
+	if (s->missing & BOX_NO_TSC)
+		note(b, "trapping the time stamp counter");
+	if (!b->has_namespaces)
+		note(b, "namespaces of its own");
+	ret->import = UINT32_MAX;
+	ret->syscall_nr = -1;
+	if (report->is_timeout || (WIFSIGNALED(report->status) && WTERMSIG(report->status) == SIGXCPU)) {
+		ret->end = BOX_TIMEOUT;
+		return;
+	}
+	if (WIFSIGNALED(report->status)) {
+		ret->end = BOX_KILLED;
+		ret->signal = WTERMSIG(report->status);
+		return;
+	}
+	if (s->state != BOX_STATE_DONE || s->end > BOX_SYSCALL) {
+		ret->end = BOX_BROKEN;
+		return;
+	}
+	uint32_t import_cnt;
+	image_imports(b->opts.im, &import_cnt);
+	ret->end = (enum box_end)s->end;
+	ret->rax = s->regs.rax;
+	ret->rdx = s->regs.out_rdx;
+	memcpy(ret->xmm0, s->regs.xmm[0], sizeof(ret->xmm0));
+	memcpy(ret->xmm1, s->regs.xmm[1], sizeof(ret->xmm1));
+	memcpy(ret->st0, s->regs.st0, sizeof(ret->st0));
+	ret->signal = ret->end == BOX_SIGNAL ? s->signal : 0;
+	ret->syscall_nr = ret->end == BOX_SYSCALL ? s->syscall_nr : -1;
+	ret->ip = to_file(b, s->ip, &ret->is_ip_inside);
+	ret->fault = to_file(b, s->fault, &ret->is_fault_inside);
+	ret->import = ret->end == BOX_EXITED && s->import < import_cnt ? s->import : UINT32_MAX;
+	ret->import_calls = s->import_calls;
+	ret->ns = s->ns;
+	ret->bufs = s->bufs;
+	ret->bufs_len = bufs_len;
+	ret->bufs_valid = true;
+}
+
+struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, unsigned cnt, struct box_result *ret)
+{
+	struct box_shared *s = b->shared;
+	const struct space *space = image_space(b->opts.im);
+	int seg = space_seg_of_va(space, va);
+	memset(ret, 0, sizeof(*ret));
+	if (seg < 0)
+		return err_new(ERR_INVALID, "0x%llx is no address of the target", (unsigned long long)va);
+	memset(s, 0, offsetof(struct box_shared, bufs));
+	struct err *e = put_args(b, args, cnt);
+	if (e)
+		return e;
+	s->regs.target = va + b->slide;
+	s->import = UINT32_MAX;
+	uint32_t bufs_len = s->bufs_len;
+	struct box_report report;
+	if (send(b->fd, "c", 1, MSG_NOSIGNAL) != 1)
+		return err_new(ERR_IO, "the sandbox is gone");
+	ssize_t n;
+	do
+		n = recv(b->fd, &report, sizeof(report), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(report) || report.status == -1)
+		return err_new(ERR_IO, "the sandbox is gone");
+	if (s->state == BOX_STATE_LOCK_FAILED)
+		return err_new(ERR_ENV, "the kernel refuses the lock of the sandbox; the function was not run");
+	take_result(b, &report, bufs_len, ret);
+	return NULL;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_SANDBOX_BOX_H
+#define LIVE_SANDBOX_BOX_H
+
+#include "base/err.h"
+#include "image/image.h"
+
+/*
+ * Runs single functions of a target natively, in a locked-down process of their own.
+ *
+ * A zygote maps the target's segments from its file, privately and in place (nothing is read or copied but the pages
+ * relocations or stores touch), at a fixed base, binds imports to models, and waits. Each call is a fork of it: the
+ * child takes away everything it can do without (descriptors, files, network, other processes, the vDSO, the time stamp
+ * counter, all system calls but a handful with fixed arguments) and then jumps to the function. What it leaves in the
+ * result memory is hostile input, bounded and checked by the parent; how it ended is what the kernel says.
+ *
+ * What this does not protect from: bugs of the kernel, and what a process can learn by measuring.
+ * x86-64 only so far.
+ */
+struct box;
+
+struct box_opts {
+	const struct image *im; /* must outlive the box */
+	int fd;                 /* the target's file, open for reading; stays the caller's */
+	uint32_t wall_ms;       /* a call is killed after this */
+	uint32_t cpu_s;
+	uint64_t mem_len;       /* bytes a call may take beside the target itself */
+};
+
+enum box_arg_kind { BOX_ARG_INT, BOX_ARG_F64, BOX_ARG_F32, BOX_ARG_BUF };
+
+#define BOX_ARG_MAX 16
+#define BOX_BUF_TOTAL (1u << 20) /* bytes of all buffers of a call */
+
+struct box_arg {
+	enum box_arg_kind kind;
+	uint64_t value;       /* an integer, or a float's bits */
+	const uint8_t *bytes; /* a buffer's content; null: zeros */
+	uint32_t len;         /* bytes of a buffer; the argument is its address */
+};
+
+enum box_end {
+	BOX_RETURNED,
+	BOX_EXITED,   /* called an import that does not come back: `import` */
+	BOX_SIGNAL,   /* `signal` at `ip`; of SIGSEGV and SIGBUS `fault` is the address */
+	BOX_SYSCALL,  /* tried system call `syscall_nr` at `ip` */
+	BOX_TIMEOUT,  /* did not end in time */
+	BOX_KILLED,   /* by `signal`, before it could say more */
+	BOX_BROKEN,   /* ended without an answer: it damaged the harness */
+	BOX_END_COUNT
+};
+
+struct box_result {
+	enum box_end end;
+	uint64_t rax, rdx;
+	uint64_t xmm0[2], xmm1[2];
+	uint8_t st0[10];
+	int signal;
+	int syscall_nr;
+	uint64_t ip, fault;  /* addresses of the target, as its file gives them, when they lie in it; else of the process */
+	bool is_ip_inside, is_fault_inside;
+	uint32_t import;     /* number in image_imports(), UINT32_MAX none */
+	uint32_t import_calls; /* calls of imports that are only logged */
+	uint64_t ns;         /* inside the function */
+	const uint8_t *bufs; /* what the buffers hold now, one behind the other in order of the arguments; valid until the
+				next call */
+	uint32_t bufs_len;
+	bool bufs_valid;     /* false: the process ended before they could be read */
+};
+
+/* Makes the zygote. Errors: unsupported (architecture), env (what the kernel refuses), bad_input (segments that cannot be
+ * mapped), io. */
+_must_use_ struct err *box_open(const struct box_opts *opts, struct box **ret);
+
+/* Ends the zygote and whatever runs. Null is accepted. */
+void box_close(struct box *b);
+
+/* Calls the function at `va` (an address as the file gives it) by the System V ABI. Errors: invalid (too many arguments,
+ * address not in the target), env, io. How the function ended is no error. */
+_must_use_ struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, unsigned arg_cnt,
+				struct box_result *ret);
+
+/* Where the target lies: process address - address in the file. */
+uint64_t box_slide(const struct box *b);
+
+/* What the lock could not get from this kernel, as text for a person ("landlock, user namespace"), or "". */
+const char *box_missing(const struct box *b);
+
+const char *box_end_name(enum box_end e);
+
+#endif

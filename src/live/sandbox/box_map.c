@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/sandbox/box_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/*
+ * The target in memory: the same pages of the file that any process has of it, privately. Only pages that hold
+ * a relocation or are written to become the process's own.
+ */
+#define PAGE 4096u
+
+static uint64_t page_down(uint64_t v)
+{
+	return v & ~(uint64_t)(PAGE - 1);
+}
+
+static uint64_t page_up(uint64_t v)
+{
+	return page_down(v + PAGE - 1);
+}
+
+static void *at(uint64_t addr)
+{
+	return (void *)(uintptr_t)addr;
+}
+
+/* Maps [from, to) without content; what is mapped there already (the last page of the segment before) stays. */
+static bool map_zero(uint64_t from, uint64_t to)
+{
+	for (uint64_t p = from; p < to;) {
+		uint64_t len = to - p;
+		void *got = mmap(at(p), len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (got == at(p))
+			return true;
+		if (got != MAP_FAILED)
+			munmap(got, len);
+		if (errno != EEXIST || p != from)
+			return false;
+		/* The first page may be another segment's; the rest may not. */
+		if (mprotect(at(p), PAGE, PROT_READ | PROT_WRITE))
+			return false;
+		p += PAGE;
+	}
+	return true;
+}
+
+static bool read_all(int fd, uint64_t off, uint64_t addr, uint64_t len)
+{
+	while (len) {
+		ssize_t n = pread(fd, at(addr), len, (off_t)off);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		addr += (uint64_t)n;
+		off += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return true;
+}
+
+static const char *map_segment(const struct box *b, const struct space_seg *s, int fd)
+{
+	uint64_t va = s->va + b->slide, from = page_down(va), to = page_up(va + s->mem_len);
+	if (va + s->mem_len < va || to > (b->slide ? BOX_TOP : UINT64_C(1) << 46) || from < 0x10000)
+		return "a segment lies where the sandbox has no room";
+	uint64_t file_to = page_up(va + s->file_len);
+	bool is_aligned = (va - s->file_off) % PAGE == 0 && s->file_len;
+	if (is_aligned) {
+		void *got = mmap(at(from), file_to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd,
+				 (off_t)page_down(s->file_off));
+		is_aligned = got == at(from);
+		if (!is_aligned && got != MAP_FAILED)
+			munmap(got, file_to - from);
+	}
+	/* What does not lie in the file as it does in memory, or shares a page with its neighbour, is read. */
+	if (!is_aligned && (!map_zero(from, to) || (s->file_len && !read_all(fd, s->file_off, va, s->file_len))))
+		return "a segment cannot be mapped";
+	if (!is_aligned)
+		return NULL;
+	/* Behind its file bytes a writable segment reads as zeros. */
+	if (s->mem_len > s->file_len && s->perm & 2)
+		memset(at(va + s->file_len), 0, file_to - (va + s->file_len));
+	return file_to < to && !map_zero(file_to, to) ? "a segment cannot be mapped" : NULL;
+}
+
+/* The address a relocation's word gets. */
+static uint64_t reloc_value(const struct box *b, const struct space *s, uint32_t i)
+{
+	uint64_t v = space_reloc_value(s, i);
+	if (!(s->reloc_kind[i] & SPACE_REL_WIDE))
+		return v + b->slide;
+	/* One past a segment, say; what is nowhere near stays a number. */
+	const struct space_seg *first = &s->segs[0], *last = &s->segs[s->seg_cnt - 1];
+	return v >= first->va && v <= last->va + last->mem_len ? v + b->slide : v;
+}
+
+static void apply_relocations(const struct box *b)
+{
+	const struct space *s = image_space(b->opts.im);
+	for (uint32_t i = 0; i < s->reloc_cnt; i++) {
+		unsigned width = s->reloc_kind[i] & 15;
+		int seg = space_seg_of_loc(s, s->reloc_loc[i]);
+		uint64_t va = space_va(s, s->reloc_loc[i]);
+		if (seg < 0 || va == UINT64_MAX || (width != 4 && width != 8) || s->reloc_kind[i] & SPACE_REL_CODE ||
+		    s->segs[seg].is_extern)
+			continue;
+		uint64_t v = reloc_value(b, s, i);
+		memcpy(at(va + b->slide), &v, width);
+	}
+}
+
+static const char *protect(const struct box *b)
+{
+	const struct space *s = image_space(b->opts.im);
+	for (uint32_t i = 0; i < s->seg_cnt; i++) {
+		const struct space_seg *g = &s->segs[i];
+		uint64_t va = g->va + b->slide, from = page_down(va), to = page_up(va + g->mem_len);
+		int prot = g->is_extern ? PROT_READ | PROT_EXEC
+					: (g->perm & 4 ? PROT_READ : 0) | (g->perm & 2 ? PROT_WRITE : 0) |
+						  (g->perm & 1 ? PROT_EXEC : 0);
+		/* A page two segments share gets what both need. */
+		for (uint32_t k = 0; k < s->seg_cnt; k++)
+			if (k != i && page_down(s->segs[k].va + b->slide) < to &&
+			    page_up(s->segs[k].va + b->slide + s->segs[k].mem_len) > from)
+				prot |= (s->segs[k].perm & 4 ? PROT_READ : 0) | (s->segs[k].perm & 2 ? PROT_WRITE : 0) |
+					(s->segs[k].perm & 1 ? PROT_EXEC : 0);
+		if (mprotect(at(from), to - from, prot))
+			return "a segment cannot be protected";
+	}
+	return NULL;
+}
+
+static bool map_fixed(uint64_t addr, uint64_t len)
+{
+	return mmap(at(addr), len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == at(addr);
+}
+
+const char *box_map_target(const struct box *b, int fd)
+{
+	const struct space *s = image_space(b->opts.im);
+	if (!s->seg_cnt)
+		return "the target has no segments";
+	for (uint32_t i = 0; i < s->seg_cnt; i++) {
+		if (!s->segs[i].mem_len)
+			continue;
+		const char *why = map_segment(b, &s->segs[i], fd);
+		if (why)
+			return why;
+	}
+	apply_relocations(b);
+	const char *why = box_bind_imports(b);
+	if (why)
+		return why;
+	/* The stack has nothing below it: running over its end is a fault. */
+	if (!map_fixed(BOX_STACK, BOX_STACK_LEN) || !map_fixed(BOX_BUFS, BOX_BUF_TOTAL + PAGE) || !map_fixed(BOX_HEAP, BOX_HEAP_LEN))
+		return "there is no room for a stack";
+	return protect(b);
+}
