@@ -191,6 +191,10 @@ const struct edits_state *edits_view_state(const struct edits_view *v);
 /* Newest revision that touched a fact with va in [first, last], also by taking it away; 0 none. O(log n + hits). */
 uint64_t edits_view_touched(const struct edits_view *v, uint64_t first_va, uint64_t last_va);
 
+/* Newest revision that touched a fact of one of these kinds (bit k: kind k), also by taking it away; 0 none. */
+uint64_t edits_view_newest(const struct edits_view *v, uint32_t kinds);
+#define EDITS_KINDS_ALL ((1u << EDITS_KIND_COUNT) - 1)
+
 struct edits_fact {
 	uint64_t va;
 	const char *sub;    /* never null */

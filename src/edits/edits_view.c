@@ -31,6 +31,7 @@ struct edits_view {
 	size_t name_cnt;
 	struct view_touch *touches; /* by va, each once */
 	size_t touch_cnt;
+	uint64_t newest[EDITS_KIND_COUNT]; /* revision that touched the kind last */
 };
 
 /* Rows read from the file, their texts in the arena of the view being made. */
@@ -274,7 +275,10 @@ static bool view_merge(struct edits_view *v, struct edits_view *old, const struc
 		v->name_cnt = old->name_cnt;
 		v->touches = old->touches;
 		v->touch_cnt = old->touch_cnt;
+		memcpy(v->newest, old->newest, sizeof(v->newest));
 	}
+	for (size_t i = 0; i < rows->cnt; i++)
+		v->newest[rows->data[i].kind] = MAX(v->newest[rows->data[i].kind], rows->data[i].rev);
 	for (unsigned k = 0; k < EDITS_KIND_COUNT; k++) {
 		const struct view_list *was = old ? &old->facts[k] : &none;
 		size_t first = at, n = rows_of(rows, (enum edits_kind)k, &at);
@@ -315,6 +319,7 @@ static struct err *view_copy(const struct edits_view *from, struct edits_view **
 	atomic_init(&v->refs, 1);
 	v->state = from->state;
 	memcpy(v->facts, from->facts, sizeof(v->facts));
+	memcpy(v->newest, from->newest, sizeof(v->newest));
 	for (unsigned k = 0; k < EDITS_KIND_COUNT; k++) {
 		if (!copy_list(v, &v->facts[k]))
 			return &err_nomem;
@@ -485,5 +490,15 @@ uint64_t edits_view_touched(const struct edits_view *v, uint64_t first_va, uint6
 	}
 	for (; lo < cnt && v->touches[lo].va <= last_va; lo++)
 		newest = MAX(newest, v->touches[lo].rev);
+	return newest;
+}
+
+uint64_t edits_view_newest(const struct edits_view *v, uint32_t kinds)
+{
+	uint64_t newest = 0;
+	for (unsigned k = 0; v && k < EDITS_KIND_COUNT; k++) {
+		if (kinds & 1u << k)
+			newest = MAX(newest, v->newest[k]);
+	}
 	return newest;
 }

@@ -52,6 +52,8 @@ enum ops_shape { OPS_OBJECT, OPS_LIST, OPS_TEXT };
 /* A column of the table for people: the key of the JSON item, its title ("" none), 'l' or 'r'. */
 struct ops_column { const char *key; const char *title; char align; };
 
+#define OPS_ETAG_MAX 56
+
 /*
  * Where a handler writes its answer. It says each fact once, by key; what becomes of it is decided here: one JSON
  * document (the RPC `result`), or a table for people with the columns of the operation. Keys are literals of ours.
@@ -70,7 +72,10 @@ struct ops_out {
 	uint64_t item_cnt, total;
 	bool has_more;         /* a further page exists: `next` */
 	char next[96];
-	char etag[20];         /* "" none */
+	char etag[OPS_ETAG_MAX]; /* "" none */
+	uint64_t tag_hash;     /* of what the etag depends on besides edits */
+	size_t etag_at;        /* of a page of the listing: where in `buf` its etag goes when it is known */
+	uint64_t page_first, page_last; /* addresses of its items, first > last: none yet */
 	struct err *status;    /* what the answer as a whole comes to, when it is an answer all the same; owned */
 };
 

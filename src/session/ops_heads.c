@@ -225,10 +225,15 @@ static void head_line(struct buf *out, const struct ses_head *h, bool has_color)
 static void heads_begin(struct ops_req *rq)
 {
 	ops_out_list(rq->out, rq->sn);
+	rq->out->page_first = UINT64_MAX;
+	rq->out->page_last = 0;
 }
 
 static void heads_put(struct ops_req *rq, const struct ses_head *h)
 {
+	uint64_t last = h->va + (h->size ? h->size - 1 : 0);
+	rq->out->page_first = MIN(rq->out->page_first, h->va);
+	rq->out->page_last = MAX(rq->out->page_last, last < h->va ? UINT64_MAX : last);
 	if (rq->out->is_json)
 		head_json(rq->out->buf, h, rq->out->item_cnt == 0);
 	else
@@ -248,6 +253,7 @@ static void heads_end(struct ops_req *rq, uint64_t rows)
 	o->total = rows;
 	if (!o->is_json)
 		return;
+	ops_etag_page(rq);
 	o->json.comma = true;
 	json_end_arr(&o->json);
 	if (rows != UINT64_MAX) {

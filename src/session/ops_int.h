@@ -58,6 +58,12 @@ struct err *ops_version(struct ops_req *rq);
 struct err *ops_man(struct ops_req *rq);
 struct err *ops_completion(struct ops_req *rq);
 
+/* The answer's etag into rq->out, of a page of the listing only what is known before it is made. */
+void ops_etag_begin(struct ops_req *rq);
+/* Whether the caller's --etag still holds. */
+bool ops_etag_holds(const struct ops_req *rq);
+/* The etag of the page whose addresses rq->out has, into the place that was left for it. */
+void ops_etag_page(struct ops_req *rq);
 /* The options every edit has. */
 _must_use_ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret);
 /* Nanoseconds since 1970 as "2026-11-30T14:03:11.250Z". */

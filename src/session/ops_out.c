@@ -113,6 +113,7 @@ void ops_out_list(struct ops_out *o, struct ses_snap *sn)
 	}
 	if (o->etag[0]) {
 		json_key(&o->json, "etag");
+		o->etag_at = o->buf->len + 1;
 		json_str(&o->json, o->etag);
 	}
 	json_key(&o->json, "items");

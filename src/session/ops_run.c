@@ -7,41 +7,8 @@
 #include "session/ses_int.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-static uint64_t tag_mix(uint64_t h, const void *bytes, size_t len)
-{
-	const uint8_t *p = bytes;
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3;
-	return h;
-}
-
-/* A hash of what the answer depends on: target, generation, operation and parameters; nothing is formatted for it. */
-static void ops_make_etag(struct ops_req *rq)
-{
-	const struct ops_args *a = rq->args;
-	const struct ses_snap *sn = rq->sn;
-	uint64_t h = 0xcbf29ce484222325;
-	h = tag_mix(h, image_meta(sn->im)->target_sha256, 32);
-	h = tag_mix(h, &sn->gen, sizeof(sn->gen));
-	/* An analysis that found the same has a generation of its own; what else changes an answer is an edit. */
-	uint64_t edit_rev = sn->edits ? edits_view_state(sn->edits)->edit_rev : 0;
-	h = tag_mix(h, &edit_rev, sizeof(edit_rev));
-	h = tag_mix(h, a->op->name, strlen(a->op->name));
-	size_t n = ops_param_cnt(a->op);
-	for (size_t i = 0; i < n; i++) {
-		const struct ops_value *v = &a->values[i];
-		if (!v->is_set || !strcmp(a->op->params[i].name, "etag") || !strcmp(a->op->params[i].name, "deadline_ms"))
-			continue;
-		h = tag_mix(h, &i, sizeof(i));
-		for (size_t k = 0; k < v->text_cnt; k++)
-			h = tag_mix(h, v->texts[k], strlen(v->texts[k]) + 1);
-		if (!v->text_cnt && v->text)
-			h = tag_mix(h, v->text, strlen(v->text));
-	}
-	snprintf(rq->out->etag, sizeof(rq->out->etag), "%016llx", (unsigned long long)h);
-}
 
 static struct err *ops_changed(const struct ops_req *rq)
 {
@@ -54,22 +21,22 @@ static struct err *ops_changed(const struct ops_req *rq)
 		       "open it again");
 }
 
-/* "unchanged" in place of the answer when the caller's etag still holds. */
-static bool ops_is_unchanged(struct ops_req *rq)
+/* "unchanged" in place of the answer. */
+static void ops_put_unchanged(struct ops_req *rq)
 {
-	const char *etag = ops_arg_str(rq->args, "etag");
-	if (!etag || !rq->out->is_json || strcmp(etag, rq->out->etag))
-		return false;
 	struct json *j = &rq->out->json;
 	json_obj(j);
 	json_key(j, "rev");
 	json_u64(j, rq->sn->rev);
+	if (ses_snap_is_pending(rq->sn)) {
+		json_key(j, "pending");
+		json_bool(j, true);
+	}
 	json_key(j, "etag");
-	json_str(j, etag);
+	json_str(j, ops_arg_str(rq->args, "etag"));
 	json_key(j, "unchanged");
 	json_bool(j, true);
 	json_end_obj(j);
-	return true;
 }
 
 struct err *ops_run(struct ops_req *rq)
@@ -83,9 +50,11 @@ struct err *ops_run(struct ops_req *rq)
 	if (e)
 		return e;
 	if (rq->sn && !rq->sn->is_preview) {
-		ops_make_etag(rq);
-		if (ops_is_unchanged(rq))
+		ops_etag_begin(rq);
+		if (ops_etag_holds(rq)) {
+			ops_put_unchanged(rq);
 			return NULL;
+		}
 	}
 	e = op->run(rq);
 	if (!e && rq->sn)

@@ -116,6 +116,11 @@ status "the journal agrees with itself" 0 "$SCRY" check "$F" --edits
 etag=$("$SCRY" functions "$F" --json | python3 -c 'import json,sys;print(json.load(sys.stdin)["etag"])')
 json "an etag holds" "d.get('unchanged') is True" "$SCRY" functions "$F" --json --etag "$etag"
 "$SCRY" rename "$F" h other >/dev/null
+etag2=$("$SCRY" disasm "$F" h --json | python3 -c 'import json,sys;print(json.load(sys.stdin)["etag"])')
+"$SCRY" comment "$F" main far >/dev/null
+json "of a page until an edit that shows on it" "d.get('unchanged') is True" "$SCRY" disasm "$F" h --json --etag "$etag2"
+"$SCRY" comment "$F" g near --kind repeatable >/dev/null
+json "also of what it refers to" "'unchanged' not in d and 'near' in d['items'][0]['comment'] + str(d)" "$SCRY" disasm "$F" h --json --etag "$etag2"
 json "until an edit" "'unchanged' not in d" "$SCRY" functions "$F" --json --etag "$etag"
 
 # --- stores that will not be written, and damage ---

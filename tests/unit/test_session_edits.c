@@ -303,9 +303,150 @@ static void test_facts(void **state)
 	ses_close(s);
 }
 
+/* --- etags --- */
+
+struct page { const char *op; uint64_t va; char etag[64]; struct buf text; };
+
+/* The page as JSON: with the etag when that is to be asked, else anew. */
+static void ask_page(struct ses *s, const struct page *p, const char *etag, struct buf *ret)
+{
+	const struct ops_op *op = ops_find(p->op);
+	struct arena a = {0};
+	struct ops_args args;
+	struct ops_out o;
+	struct ses_call call = {.caps = ~(uint32_t)0};
+	ops_args_init(&args, op, &a);
+	assert_null(ops_args_set(&args, ops_param_at(op, 0), arena_printf(&a, "0x%llx", (unsigned long long)p->va)));
+	assert_null(ops_args_set(&args, ops_param_find(op, "count", 5), "40"));
+	if (etag)
+		assert_null(ops_args_set(&args, ops_param_find(op, "etag", 4), etag));
+	ret->len = 0;
+	ops_out_init(&o, op, ret, true);
+	struct ops_req rq = {.sn = ses_snap_get(s), .call = &call, .args = &args, .arena = &a, .out = &o};
+	assert_null(ops_run(&rq));
+	buf_add_ch(ret, 0);
+	ses_snap_put(rq.sn);
+	ops_out_fini(&o);
+	arena_fini(&a);
+}
+
+static void keep_page(struct page *p)
+{
+	const char *tag = strstr(p->text.data, "\"etag\":\"");
+	assert_non_null(tag);
+	snprintf(p->etag, sizeof(p->etag), "%.*s", (int)strcspn(tag + 8, "\""), tag + 8);
+}
+
+/* Without what every revision changes: all before the items, and the cursor after them. */
+static size_t items_of(const struct buf *b, const char **ret)
+{
+	const char *end = NULL;
+	*ret = strstr(b->data, "\"items\":[");
+	assert_non_null(*ret);
+	for (const char *p = *ret; (p = strstr(p, "],\"total\"")) != NULL; p++)
+		end = p;
+	assert_non_null(end);
+	return (size_t)(end - *ret);
+}
+
+static uint32_t etag_seed = 7;
+
+static uint32_t etag_rnd(uint32_t n)
+{
+	etag_seed = etag_seed * 1664525 + 1013904223;
+	return (etag_seed >> 8) % n;
+}
+
+/* Something somewhere: at a row, at a function, or at what the function of a page refers to. */
+static void random_edit(struct ses *s, unsigned n, uint64_t page_va)
+{
+	static const char *const subs[] = {"line", "block", "repeatable"};
+	struct arena a = {0};
+	struct ses_snap *sn = ses_snap_get(s);
+	struct ses_page page = {.limit = 1};
+	struct ses_func *f;
+	struct ses_xref *x;
+	uint64_t va = 0, rev;
+	char text[32];
+	assert_true(ses_va_of_row(sn, etag_rnd((uint32_t)ses_row_cnt(sn)), &va));
+	if (n % 3) {
+		assert_null(ses_functions(sn, NULL, &page, &a, &f));
+		page.offset = etag_rnd((uint32_t)page.total);
+		assert_null(ses_functions(sn, NULL, &page, &a, &f));
+		va = f->addr;
+	}
+	page = (struct ses_page){.limit = 64};
+	if (n % 3 == 1) {
+		assert_null(ses_xrefs(sn, NULL, &(struct ses_xref_ask){.va = page_va, .from = true, .whole_func = true}, &page, &a, &x));
+		va = page.cnt ? x[etag_rnd(page.cnt)].to : va;
+	}
+	snprintf(text, sizeof(text), "text_%u", n);
+	struct ses_edit c = {.op = n % 4 ? "rename" : "comment", .addr = va, .sub = n % 4 ? "" : subs[etag_rnd(3)], .value = text,
+			     .value_len = strlen(text)};
+	ses_snap_put(sn);
+	assert_null(ses_edit(s, &c, 1, &(struct ses_edit_opts){.author = "me"}, &a, &rev));
+	arena_fini(&a);
+}
+
+/* A page that is said to be unchanged is, and most of those that are are said to be. */
+static void test_etags(void **state)
+{
+	enum { PAGES = 60, ROUNDS = 60 };
+	static struct page pages[PAGES];
+	struct ses *s = open_target();
+	struct ses_snap *sn = ses_snap_get(s);
+	struct arena a = {0};
+	struct buf now = {0}, answer = {0};
+	unsigned said = 0, same = 0, changed = 0;
+	for (size_t i = 0; i < PAGES; i++) {
+		struct ses_page page = {.limit = 1};
+		struct ses_func *f;
+		pages[i].op = i % 2 ? "heads" : "disasm";
+		assert_true(ses_va_of_row(sn, etag_rnd((uint32_t)ses_row_cnt(sn)), &pages[i].va));
+		if (i % 2 == 0) {
+			assert_null(ses_functions(sn, NULL, &page, &a, &f));
+			page.offset = etag_rnd((uint32_t)page.total);
+			assert_null(ses_functions(sn, NULL, &page, &a, &f));
+			pages[i].va = f->addr;
+		}
+		ask_page(s, &pages[i], NULL, &pages[i].text);
+		keep_page(&pages[i]);
+	}
+	ses_snap_put(sn);
+	for (unsigned n = 0; n < ROUNDS; n++) {
+		random_edit(s, n, pages[etag_rnd(PAGES)].va);
+		for (size_t i = 0; i < PAGES; i++) {
+			const char *was, *is;
+			ask_page(s, &pages[i], pages[i].etag, &answer);
+			bool is_said = strstr(answer.data, "\"unchanged\":true") != NULL;
+			ask_page(s, &pages[i], NULL, &now);
+			size_t was_len = items_of(&pages[i].text, &was), is_len = items_of(&now, &is);
+			bool is_same = was_len == is_len && !memcmp(was, is, is_len);
+			if (is_said && !is_same)
+				fail_msg("edit %u changed %s 0x%llx, which is said to be unchanged", n, pages[i].op, (unsigned long long)pages[i].va);
+			said += is_said;
+			same += is_same;
+			changed += !is_same;
+			struct buf t = pages[i].text;
+			pages[i].text = now;
+			now = t;
+			keep_page(&pages[i]);
+		}
+	}
+	print_message("%u pages changed, %u did not, %u of them were known to\n", changed, same, said);
+	assert_true(changed > 20);
+	assert_true(said >= same * 19 / 20);
+	for (size_t i = 0; i < PAGES; i++)
+		buf_fini(&pages[i].text);
+	buf_fini(&now);
+	buf_fini(&answer);
+	arena_fini(&a);
+	ses_close(s);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_round_trip),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_etags),
 					   cmocka_unit_test(test_facts)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Etags: hashes of what an answer depends on, so that nothing is formatted for one. Of the edits only those count that may show: by
+ * kind for lists, by place for pages of the listing. A page depends on its own addresses and on what it refers to, which the
+ * image knows; which addresses it has is known once it is made, so a page's etag carries them: HASH.FIRST.LAST.
+ */
+#include "session/ops_int.h"
+#include "session/ses_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KIND(k) (1u << (k))
+/* What changes lines far from where it was stated. */
+#define FAR_KINDS                                                                                                      \
+	(KIND(EDITS_TYPE) | KIND(EDITS_DECL) | KIND(EDITS_PROTOTYPE) | KIND(EDITS_ITEM) | KIND(EDITS_BOUNDS) | KIND(EDITS_FLAGS) |  \
+	 KIND(EDITS_TABLE) | KIND(EDITS_LOAD) | KIND(EDITS_PATCH))
+/* References of a page that are looked at; a page with more depends on every edit. */
+#define PAGE_REFS_MAX 65536
+
+static uint64_t mix(uint64_t h, const void *bytes, size_t len)
+{
+	const uint8_t *p = bytes;
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ p[i]) * 0x100000001b3;
+	return h;
+}
+
+static uint64_t mix_u64(uint64_t h, uint64_t v)
+{
+	return mix(h, &v, sizeof(v));
+}
+
+static bool is_page(const struct ops_op *op)
+{
+	return op->run == ops_heads || op->run == ops_disasm;
+}
+
+/* The kinds of edit that an operation's answers show, besides what an analysis makes of them. */
+static uint32_t kinds_of(const struct ops_op *op)
+{
+	static const struct { struct err *(*run)(struct ops_req *rq); uint32_t kinds; } rows[] = {
+		{ops_segments, 0},
+		{ops_sections, 0},
+		{ops_problems, 0},
+		{ops_blocks, KIND(EDITS_NAME)},
+		{ops_callgraph, KIND(EDITS_NAME)},
+		{ops_functions, KIND(EDITS_NAME)},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (op->run == rows[i].run)
+			return rows[i].kinds | KIND(EDITS_ITEM) | KIND(EDITS_BOUNDS) | KIND(EDITS_FLAGS) | KIND(EDITS_TABLE) | KIND(EDITS_LOAD);
+	}
+	return EDITS_KINDS_ALL;
+}
+
+/* The newest edit of loc's name, comment or other statement, of the item that holds it, and of what it only jumps to. */
+static uint64_t touched_at(const struct ses_snap *sn, uint32_t loc)
+{
+	uint32_t start = loc, len, cnt;
+	enum image_item_kind kind;
+	if (!image_item_at(sn->im, loc, &start, &len, &kind))
+		start = loc;
+	uint64_t newest = edits_view_touched(sn->edits, space_va(sn->space, start), space_va(sn->space, loc));
+	uint32_t f = image_func_starting(sn->im, loc);
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	if (f < cnt && funcs[f].thunk_to != LOC_NONE) {
+		uint64_t va = space_va(sn->space, funcs[f].thunk_to);
+		newest = MAX(newest, edits_view_touched(sn->edits, va, va));
+	}
+	return newest;
+}
+
+/* The newest edit that may show in [first_loc, last_loc]. */
+static uint64_t newest_in(const struct ses_snap *sn, uint32_t first_loc, uint32_t last_loc)
+{
+	uint64_t newest = edits_view_touched(sn->edits, space_va(sn->space, first_loc), space_va(sn->space, last_loc));
+	uint32_t first, cnt = image_xrefs_from(sn->im, first_loc, last_loc, &first);
+	if (cnt > PAGE_REFS_MAX)
+		return edits_view_newest(sn->edits, EDITS_KINDS_ALL);
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct image_xref x;
+		if (image_xref_fwd(sn->im, first + i, &x))
+			newest = MAX(newest, touched_at(sn, x.to));
+	}
+	/* Thunks on the page itself. */
+	uint32_t func_cnt;
+	const struct image_func *f = image_funcs(sn->im, &func_cnt);
+	uint32_t lo = 0, hi = func_cnt;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (f[mid].loc < first_loc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < func_cnt && f[lo].loc <= last_loc; lo++) {
+		if (f[lo].thunk_to != LOC_NONE)
+			newest = MAX(newest, touched_at(sn, f[lo].loc));
+	}
+	return newest;
+}
+
+static uint64_t page_stamp(const struct ses_snap *sn, uint64_t first_va, uint64_t last_va)
+{
+	uint64_t newest = edits_view_newest(sn->edits, FAR_KINDS);
+	if (!sn->edits || first_va > last_va)
+		return newest;
+	/* A page may reach over several segments. */
+	for (uint32_t i = 0; i < sn->space->seg_cnt; i++) {
+		const struct space_seg *g = &sn->space->segs[i];
+		if (!g->mem_len || g->va > last_va || g->va + (g->mem_len - 1) < first_va)
+			continue;
+		uint64_t from = MAX(first_va, g->va), to = MIN(last_va, g->va + (g->mem_len - 1));
+		uint32_t a = space_loc(sn->space, from), b = space_loc(sn->space, to);
+		if (a != LOC_NONE && b != LOC_NONE)
+			newest = MAX(newest, newest_in(sn, a, b));
+	}
+	return newest;
+}
+
+static void put_page(struct ops_out *o, const struct ses_snap *sn, uint64_t first_va, uint64_t last_va, char ret[OPS_ETAG_MAX])
+{
+	uint64_t h = mix_u64(o->tag_hash, page_stamp(sn, first_va, last_va));
+	snprintf(ret, OPS_ETAG_MAX, "%016llx.%016llx.%016llx", (unsigned long long)h, (unsigned long long)first_va, (unsigned long long)last_va);
+}
+
+/* The parameters; where one names a place, the place it is today. */
+static uint64_t mix_params(const struct ops_req *rq, uint64_t h)
+{
+	const struct ops_args *a = rq->args;
+	size_t n = ops_param_cnt(a->op);
+	for (size_t i = 0; i < n; i++) {
+		const struct ops_value *v = &a->values[i];
+		const struct ops_param *p = &a->op->params[i];
+		if (!v->is_set || !strcmp(p->name, "etag") || !strcmp(p->name, "deadline_ms"))
+			continue;
+		h = mix(h, &i, sizeof(i));
+		for (size_t k = 0; k < v->text_cnt; k++)
+			h = mix(h, v->texts[k], strlen(v->texts[k]) + 1);
+		if (!v->text_cnt && v->text)
+			h = mix(h, v->text, strlen(v->text));
+		uint64_t va = 0;
+		if (v->text && (p->type == OPS_ADDR || p->type == OPS_FUNC))
+			err_free(ses_resolve(rq->sn, v->text, &va));
+		h = mix_u64(h, va);
+	}
+	return h;
+}
+
+void ops_etag_begin(struct ops_req *rq)
+{
+	const struct ops_op *op = rq->args->op;
+	const struct ses_snap *sn = rq->sn;
+	struct ops_out *o = rq->out;
+	uint64_t h = mix(0xcbf29ce484222325, image_meta(sn->im)->target_sha256, 32);
+	/* An analysis that found the same has a generation of its own. */
+	h = mix(h, &sn->gen, sizeof(sn->gen));
+	h = mix(h, op->name, strlen(op->name));
+	o->tag_hash = mix_params(rq, h);
+	if (is_page(op)) {
+		put_page(o, sn, UINT64_MAX, 0, o->etag);
+		return;
+	}
+	/* Of the journal itself every revision is news, undone or not. */
+	uint32_t kinds = kinds_of(op);
+	uint64_t edit_rev = !sn->edits ? 0 : kinds == EDITS_KINDS_ALL ? edits_view_state(sn->edits)->edit_rev : edits_view_newest(sn->edits, kinds);
+	snprintf(o->etag, sizeof(o->etag), "%016llx", (unsigned long long)mix_u64(o->tag_hash, edit_rev));
+}
+
+bool ops_etag_holds(const struct ops_req *rq)
+{
+	const char *etag = ops_arg_str(rq->args, "etag");
+	char now[OPS_ETAG_MAX];
+	if (!etag || !rq->out->is_json)
+		return false;
+	if (!is_page(rq->args->op))
+		return !strcmp(etag, rq->out->etag);
+	if (strlen(etag) != 16 + 17 + 17 || etag[16] != '.' || etag[33] != '.')
+		return false;
+	uint64_t first = strtoull(etag + 17, NULL, 16), last = strtoull(etag + 34, NULL, 16);
+	put_page(rq->out, rq->sn, first, last, now);
+	return first <= last && !strcmp(etag, now);
+}
+
+void ops_etag_page(struct ops_req *rq)
+{
+	struct ops_out *o = rq->out;
+	if (!o->etag[0] || !o->etag_at || o->buf->failed)
+		return;
+	put_page(o, rq->sn, o->page_first, o->page_last, o->etag);
+	memcpy(o->buf->data + o->etag_at, o->etag, strlen(o->etag));
+}
