@@ -15,6 +15,7 @@
  *   lift_operand.c  reading and writing operands, addresses
  *   lift_flags.c    flags, made only when somebody reads them
  *   lift_arith.c, lift_shift.c, lift_bits.c, lift_move.c, lift_control.c, lift_string.c   integer instructions
+ *   lift_vec.c, lift_sse.c, lift_packed.c   vectors
  *   lift_generic.c  everything else
  *
  * A lifting function returns false when this form of the instruction is not its; it has then emitted nothing but pure records
@@ -227,6 +228,8 @@ uint32_t lift_block_nowhere(struct lift_x86 *x);
 
 /* For the table. With the operation, lift_do_arith() is told whether the carry joins in and whether the result is dropped. */
 enum { LIFT_CARRY = 1 << 8, LIFT_DROP = 1 << 9 };
+/* Behind ir_lane() for lift_do_packed(): operands exchanged, the first complemented. */
+enum { LIFT_SWAP = 1 << 24, LIFT_NOT_A = 1 << 25 };
 lift_fn lift_do_arith, lift_do_incdec, lift_do_neg, lift_do_not, lift_do_mul, lift_do_imul, lift_do_div, lift_do_adx;
 lift_fn lift_do_xadd, lift_do_cmpxchg, lift_do_xchg, lift_do_cwd, lift_do_flagop, lift_do_sahf, lift_do_lahf;
 lift_fn lift_do_shift, lift_do_rotate, lift_do_rcx, lift_do_double_shift, lift_do_bmi_shift, lift_do_rorx;
@@ -235,5 +238,10 @@ lift_fn lift_do_mov, lift_do_movx, lift_do_movbe, lift_do_lea, lift_do_push, lif
 lift_fn lift_do_cmov, lift_do_set, lift_do_nop, lift_do_fence;
 lift_fn lift_do_jcc, lift_do_jcxz, lift_do_loop, lift_do_jmp, lift_do_call, lift_do_ret, lift_do_trap;
 lift_fn lift_do_string;
+lift_fn lift_do_vmov, lift_do_vmov_scalar, lift_do_vmov_gpr, lift_do_vmov_half, lift_do_vmov_hl, lift_do_fscalar, lift_do_fcomi;
+lift_fn lift_do_fcvt_int, lift_do_fcvt_float, lift_do_int_cvt, lift_do_zeroupper;
+lift_fn lift_do_packed, lift_do_packed_shift, lift_do_byte_shift, lift_do_shuffle, lift_do_unpack, lift_do_movmsk;
+lift_fn lift_do_pinsr, lift_do_pextr, lift_do_pcvt, lift_do_broadcast, lift_do_vextract, lift_do_vinsert, lift_do_pmovx;
+lift_fn lift_do_ptest, lift_do_pshufb, lift_do_roundx, lift_do_blend, lift_do_fpcmp, lift_do_vperm, lift_do_movddup;
 
 #endif

@@ -4,7 +4,7 @@
  * of rare ones; every example runs on states biased towards the places where carries and signs change, natively and in
  * the interpreter, and registers, flags, memory and where control goes must agree, except for what is undefined.
  *
- *   unit-lift-native [STATES [FORM]]   so many states for each example (40), only forms whose name holds FORM
+ *   unit-lift-native [STATES [FORM]]   so many states for each example (10), only forms whose name holds FORM
  */
 #include "arch/x86/x86_zydis.h"
 #include "ir/ir_interp.h"
@@ -21,7 +21,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define EXAMPLES_MAX 3
+#define EXAMPLES_OF_FORM 3
 
 struct example {
 	char form[100];
@@ -38,8 +38,8 @@ static ZydisDecoder decoder;
 static unsigned long run_cnt, skip_cnt, bad_cnt, fault_cnt;
 
 /* --- examples ----------------------------------------------------------------------------------------------- */
-/* Takes the bytes when fewer than EXAMPLES_MAX of their form are there. */
-static void take(const char *form, const uint8_t *bytes, size_t len)
+/* Takes the bytes when fewer than EXAMPLES_OF_FORM of their form, or they must be are there. */
+static void take(const char *form, const uint8_t *bytes, size_t len, bool must)
 {
 	uint32_t h = 2166136261u;
 	for (const char *s = form; *s; s++)
@@ -47,7 +47,7 @@ static void take(const char *form, const uint8_t *bytes, size_t len)
 	unsigned same = 0;
 	for (unsigned i = h % HASH_CAP; form_hash[i]; i = (i + 1) % HASH_CAP)
 		same += !strcmp(examples[form_hash[i] - 1].form, form);
-	if (same >= EXAMPLES_MAX || example_cnt >= HASH_CAP / 2)
+	if ((same >= EXAMPLES_OF_FORM && !must) || example_cnt >= HASH_CAP / 2)
 		return;
 	if (example_cnt == example_cap) {
 		example_cap = example_cap * 2 + 1024;
@@ -66,7 +66,7 @@ static void take(const char *form, const uint8_t *bytes, size_t len)
 }
 
 /* One kind of the form is enough of an instruction that was met so often; decoding tells what it is cheaper than lifting. */
-static size_t look_at(struct arena *a, const uint8_t *p, size_t len)
+static size_t look_at(struct arena *a, const uint8_t *p, size_t len, bool must)
 {
 	struct lift_insn in;
 	arena_reset(a);
@@ -76,7 +76,9 @@ static size_t look_at(struct arena *a, const uint8_t *p, size_t len)
 		return 1;
 	}
 	if (!in.is_bad && !in.is_generic)
-		take(in.form, p, in.len);
+		take(in.form, p, in.len, must);
+	else if (must && ++bad_cnt)
+		printf("# not lifted by hand: %s %02x%02x%02x\n", in.form, p[0], p[1], p[2]);
 	return in.len;
 }
 
@@ -88,7 +90,7 @@ static void scan_code(const uint8_t *p, size_t len)
 	for (size_t at = 0; at < len; at += step ? step : 1) {
 		size_t end = at + 2000 < len ? at + 2000 : len;
 		for (size_t i = at; i < end;)
-			i += look_at(&a, p + i, len - i);
+			i += look_at(&a, p + i, len - i, false);
 	}
 	arena_fini(&a);
 }
@@ -125,7 +127,7 @@ static void take_hex(const char *hex)
 		sscanf(hex + 2 * n, "%2x", &b);
 		bytes[n] = (uint8_t)b;
 	}
-	look_at(&a, bytes, n);
+	look_at(&a, bytes, n, true);
 	arena_fini(&a);
 }
 
@@ -555,7 +557,7 @@ static int child(unsigned states, const char *match)
 
 int main(int argc, char **argv)
 {
-	unsigned states = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 40;
+	unsigned states = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 10;
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
