@@ -106,6 +106,25 @@ static void put_op(struct json *j, const char *prefix, const struct ops_op *op)
 	json_end_obj(j);
 }
 
+static void put_action(const struct tui *t, struct json *j, enum tui_action a)
+{
+	static const struct { uint8_t bit; const char *name; } places[] = {
+		{TUI_IN_LISTING, "listing"}, {TUI_IN_HEX, "hex"}, {TUI_IN_LIST, "list"}, {TUI_IN_GRAPH, "graph"}};
+	const struct tui_action_info *info = tui_action_info(a);
+	json_obj(j);
+	put_str(j, "name", info->name);
+	put_str(j, "keys", t ? tui_keymap_keys(t->keys, a) : info->keys);
+	put_str(j, "help", info->text);
+	json_key(j, "where");
+	json_arr(j);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		if (info->where & places[i].bit)
+			json_str(j, places[i].name);
+	}
+	json_end_arr(j);
+	json_end_obj(j);
+}
+
 static struct err *run_methods(struct tui_call *c)
 {
 	size_t cnt;
@@ -124,14 +143,8 @@ static struct err *run_methods(struct tui_call *c)
 	json_end_arr(&j);
 	json_key(&j, "actions");
 	json_arr(&j);
-	for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
-		const struct tui_action_info *info = tui_action_info((enum tui_action)a);
-		json_obj(&j);
-		put_str(&j, "name", info->name);
-		put_str(&j, "keys", c->t ? tui_keymap_keys(c->t->keys, (enum tui_action)a) : info->keys);
-		put_str(&j, "help", info->text);
-		json_end_obj(&j);
-	}
+	for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++)
+		put_action(c->t, &j, (enum tui_action)a);
 	json_end_arr(&j);
 	return NULL;
 }

@@ -622,6 +622,60 @@ def scenarios(w):
     ok(True, "load_options, structs, struct_filter, listing_struct_expand and splash_scaling have screens of their own or none: see docs/driving.md")
 
 
+def go_to_place(d, where):
+    d("ui.close")
+    if where == "list":
+        return d("ui.show", view="strings")
+    d("ui.show", view="listing")
+    d("ui.goto", target="main")
+    if where == "listing":
+        return d("ui.show", view="listing")
+    return d("ui.graph") if where == "graph" else d("ui.show", view="hex")
+
+
+def test_keyboard(w):
+    """The keyboard alone reaches every action, and every key that the help shows does something where its action is meant."""
+    d = w.driver
+    actions = [a for a in d("ui.methods")["actions"] if a["name"] not in ("QUIT", "SUSPEND")]
+    pages = [screen(d) for _ in (d("ui.action", name="help"),)]
+    for _ in range(20):
+        d("ui.keys", keys=["PgDn"])
+        pages.append(screen(d))
+        if pages[-1] == pages[-2]:
+            break
+    d("ui.close")
+    card = "\n".join(pages)
+    missing = [(a["name"], k) for a in actions for k in a["keys"].split() if k not in card]
+    ok(not missing, f"the help shows every key {missing[:5]}")
+    dead, pressed = [], 0
+    for where in ("listing", "hex", "list", "graph"):
+        for a in actions:
+            for key in a["keys"].split() if where in a["where"] else []:
+                at = go_to_place(d, where)
+                strokes = [key] if len(key) == 1 or "+" in key or len(key) > 2 or re.fullmatch(r"F\d", key) or key == "Up" else list(key)
+                r = d("ui.keys", keys=strokes)
+                pressed += 1
+                if r["status"]["text"].startswith("no action on this key") or "not in this view" in r["status"]["text"] or at["dialog"]:
+                    dead.append((where, a["name"], key, r["status"]["text"]))
+    ok(not dead and pressed > 250, f"{pressed} keys, each with something to do {dead[:5]}")
+    unreached = []
+    for a in actions:
+        go_to_place(d, a["where"][0])
+        r = d("ui.keys", keys=["Ctrl+P"])
+        r = d("ui.text", text=a["help"])
+        at = next((i for i, x in enumerate(r["dialog"]["items"]) if x["cols"][0] == a["help"]), None)
+        if at is None:
+            unreached.append((a["name"], "palette"))
+            continue
+        r = d("ui.keys", keys=["Down"] * at + ["Enter"])
+        if "not in this view" in r["status"]["text"]:
+            unreached.append((a["name"], r["status"]["text"]))
+    ok(not unreached and len(actions) > 70, f"{len(actions)} actions reached through the palette {unreached[:5]}")
+    d("ui.close")
+    d("ui.show", view="listing")
+    d("ui.wait", until="idle")
+
+
 # --- many drivers, bad drivers, bad terminals --------------------------------------------------------------------------------------------
 
 
@@ -842,7 +896,7 @@ def main():
     os.environ["SCRY_STORE"] = ROOT + "/store"
     only = os.environ.get("ONLY", "")
     tests = [test_basics, test_keys, test_state, test_operations, test_verbs, test_edits, test_movement, scenarios, test_many, test_hostile,
-             test_stuck, test_idle, test_client, test_quit]
+             test_stuck, test_idle, test_client, test_keyboard, test_quit]
     w = Workbench()
     for test in tests:
         if only and only not in test.__name__ and test != test_quit:
