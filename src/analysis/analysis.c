@@ -224,7 +224,8 @@ static bool add_lines(struct image_data *d, const struct dbg_lines *lines)
 static bool add_facts(const struct analysis_in *in, struct image_data *d)
 {
 	if (!add_func_names(d, in->go_funcs, IMAGE_NAME_GO) ||
-	    !add_func_names(d, in->dwarf_funcs, IMAGE_NAME_DWARF) || !add_lines(d, in->dwarf_lines))
+	    !add_func_names(d, in->dwarf_funcs, IMAGE_NAME_DWARF) || !add_lines(d, in->dwarf_lines) ||
+	    !analysis_add_types(d, in->dwarf_funcs ? in->dwarf_funcs->types : NULL))
 		return false;
 	if (d->protos.cnt)
 		qsort(d->protos.data, d->protos.cnt, sizeof(*d->protos.data), compare_protos);

@@ -13,4 +13,7 @@
  */
 _must_use_ struct err *analysis_data(const struct analysis_in *in, struct image_data *d, const uint64_t *code_bits);
 
+/* known_types.c: false when out of memory. `types` may be null. */
+_must_use_ bool analysis_add_types(struct image_data *d, const struct dbg_types *types);
+
 #endif

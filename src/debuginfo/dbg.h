@@ -47,7 +47,12 @@ struct dbg_func {
 	bool is_noreturn;
 	bool is_external;
 };
-struct dbg_funcs { VEC(struct dbg_func) list; struct arena arena; };
+struct dbg_types;
+struct dbg_funcs {
+	VEC(struct dbg_func) list;
+	struct arena arena;
+	struct dbg_types *types; /* dbg_read_dwarf() fills it with the types too when the caller sets it; null: not wanted */
+};
 
 /* Go's pclntab, versions 1.2, 1.16, 1.18, 1.20 (found by section or by its magic in data), sorted by va; a length
  * goes to the next function, padding included. Names and files are borrowed from the file's bytes. Empty when
@@ -57,6 +62,41 @@ _must_use_ struct err *dbg_read_pclntab(const struct fmt_bin *b, struct dbg_func
 /* A row of the line table: from `va` on, until the next row. Line 0 (file UINT32_MAX): nothing is known from there on. */
 struct dbg_line { uint64_t va; uint32_t file; uint32_t line; };
 struct dbg_lines { VEC(struct dbg_line) list; VEC(struct fmt_str) files; struct arena arena; };
+
+/*
+ * Types, in C's terms whatever the language: classes are structs, references pointers. Types of several units that say the
+ * same are one. Number 0 is void and everything that cannot be said. Names are C identifiers; no two structs, unions and
+ * enums have the same, nor two typedefs. The list is sorted: void, what has a tag by name, typedefs by name, everything else.
+ */
+enum dbg_type_kind { DBG_T_VOID, DBG_T_BASE, DBG_T_POINTER, DBG_T_ARRAY, DBG_T_VECTOR, DBG_T_FUNC, DBG_T_STRUCT, DBG_T_UNION,
+		     DBG_T_ENUM, DBG_T_TYPEDEF, DBG_T_CONST, DBG_T_VOLATILE, DBG_T_KIND_COUNT };
+enum dbg_type_flag { DBG_T_INCOMPLETE = 1 /* declared only */, DBG_T_OPEN = 2 /* array of unknown length */, DBG_T_VARIADIC = 4,
+		     DBG_T_NOPROTO = 8 /* function: () */ };
+struct dbg_type {
+	struct fmt_str name;  /* tag, typedef or base type's own word; absent */
+	uint64_t len;         /* bytes; of an array or vector: elements */
+	uint32_t target;      /* what it points to, its elements, its result, an enum's integer, ...; a number of the list */
+	uint32_t sub_first, sub_cnt; /* members, parameters, constants */
+	uint32_t align;       /* stated alignment, 0 none */
+	uint8_t kind;         /* enum dbg_type_kind */
+	uint8_t encoding;     /* base: DW_ATE of DWARF 5, 7.8 */
+	uint8_t flags;        /* enum dbg_type_flag */
+};
+struct dbg_type_sub {
+	struct fmt_str name;  /* absent: none */
+	uint32_t type;
+	uint32_t bit_len;     /* of a bit-field; 0 */
+	int64_t value;        /* member: bits from the start; constant: its value */
+};
+/* A variable at a fixed address; sorted by va. */
+struct dbg_var { uint64_t va; uint32_t type; };
+struct dbg_types {
+	VEC(struct dbg_type) list;
+	VEC(struct dbg_type_sub) subs;
+	VEC(struct dbg_var) vars;
+	struct arena arena;
+};
+void dbg_types_fini(struct dbg_types *t);
 
 /*
  * Function names, prototypes and ranges, and optionally line numbers, from DWARF of `path`'s bytes (the target

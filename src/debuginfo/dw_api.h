@@ -42,10 +42,16 @@ struct dw_attr {
 	void *unit;
 };
 
+struct dw_block {
+	uint64_t len;
+	unsigned char *bytes;
+};
+
 /* DWARF 5, tables 7.3 (tags), 7.5 (attributes), 7.11 (encodings), 7.17 (languages). */
 enum dw_tag {
 	DW_TAG_array_type = 0x01, DW_TAG_class_type = 0x02, DW_TAG_enumeration_type = 0x04,
-	DW_TAG_formal_parameter = 0x05, DW_TAG_pointer_type = 0x0f, DW_TAG_reference_type = 0x10, DW_TAG_compile_unit = 0x11,
+	DW_TAG_formal_parameter = 0x05, DW_TAG_member = 0x0d, DW_TAG_inheritance = 0x1c, DW_TAG_enumerator = 0x28, DW_TAG_variable = 0x34,
+	DW_TAG_pointer_type = 0x0f, DW_TAG_reference_type = 0x10, DW_TAG_compile_unit = 0x11,
 	DW_TAG_structure_type = 0x13, DW_TAG_subroutine_type = 0x15, DW_TAG_typedef = 0x16,
 	DW_TAG_union_type = 0x17, DW_TAG_unspecified_parameters = 0x18, DW_TAG_module = 0x1e,
 	DW_TAG_ptr_to_member_type = 0x1f, DW_TAG_subrange_type = 0x21, DW_TAG_base_type = 0x24,
@@ -56,6 +62,9 @@ enum dw_tag {
 };
 
 enum dw_at {
+	DW_AT_location = 0x02, DW_AT_byte_size = 0x0b, DW_AT_bit_offset = 0x0c, DW_AT_bit_size = 0x0d, DW_AT_low_pc = 0x11,
+	DW_AT_const_value = 0x1c, DW_AT_data_member_location = 0x38, DW_AT_declaration = 0x3c, DW_AT_data_bit_offset = 0x6b,
+	DW_AT_alignment = 0x88,
 	DW_AT_name = 0x03, DW_AT_stmt_list = 0x10, DW_AT_comp_dir = 0x1b, DW_AT_prototyped = 0x27,
 	DW_AT_upper_bound = 0x2f, DW_AT_abstract_origin = 0x31, DW_AT_artificial = 0x34, DW_AT_count = 0x37,
 	DW_AT_decl_file = 0x3a, DW_AT_encoding = 0x3e, DW_AT_external = 0x3f, DW_AT_specification = 0x47,
@@ -63,6 +72,10 @@ enum dw_at {
 	DW_AT_dwo_name = 0x76, DW_AT_noreturn = 0x87, DW_AT_MIPS_linkage_name = 0x2007, DW_AT_GNU_vector = 0x2107,
 	DW_AT_GNU_dwo_name = 0x2130,
 };
+
+/* Forms and operations that are looked at by number (DWARF 5, 7.5.6 and 7.7.1). */
+enum { DW_FORM_sdata = 0x0d, DW_FORM_addrx = 0x1b, DW_FORM_implicit_const = 0x21 };
+enum { DW_OP_addr = 0x03, DW_OP_plus_uconst = 0x23, DW_OP_addrx = 0xa1 };
 
 enum dw_ate {
 	DW_ATE_boolean = 0x02, DW_ATE_complex_float = 0x03, DW_ATE_float = 0x04, DW_ATE_signed = 0x05,
@@ -103,6 +116,8 @@ struct dw_api {
 	const char *(*formstring)(struct dw_attr *a);
 	int (*formudata)(struct dw_attr *a, uint64_t *ret);
 	int (*formflag)(struct dw_attr *a, bool *ret);
+	int (*formsdata)(struct dw_attr *a, int64_t *ret);
+	int (*formblock)(struct dw_attr *a, struct dw_block *ret);
 	int (*formaddr)(struct dw_attr *a, uint64_t *ret);
 	struct dw_die *(*formref_die)(struct dw_attr *a, struct dw_die *ret);
 	const char *(*diename)(struct dw_die *die);

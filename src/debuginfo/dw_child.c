@@ -223,7 +223,277 @@ static void dw_func(struct dw_walker *w, struct dw_die *die)
 	dw_put_str(w, proto.s, proto.failed ? 0 : proto.len);
 }
 
-/* Visits what may hold functions: units, namespaces, types, and functions themselves. */
+/* --- types --- */
+
+/* The number of the type that attribute `name` of `die` means: its entry's offset + 1; 0 for void. */
+static uint64_t dw_type_id(struct dw_walker *w, struct dw_die *die, unsigned name)
+{
+	struct dw_attr a;
+	struct dw_die type;
+	/* What has no word in C, or changes nothing of the layout, is passed over. */
+	for (int i = 0; i < 8 && w->dw.attr_integrate(die, name, &a) && w->dw.formref_die(&a, &type); i++) {
+		int tag = w->dw.tag(&type);
+		if (tag != DW_TAG_restrict_type && tag != DW_TAG_atomic_type)
+			return tag == DW_TAG_unspecified_type ? 0 : w->dw.dieoffset(&type) + 1;
+		die = &type;
+		name = DW_AT_type;
+	}
+	return 0;
+}
+
+static bool dw_child_number(struct dw_walker *w, struct dw_die *die, unsigned name, uint64_t *ret)
+{
+	struct dw_attr a;
+	return w->dw.attr_integrate(die, name, &a) && w->dw.formudata(&a, ret) == 0;
+}
+
+/* An offset is a number, or since DWARF 2 an expression that adds one. */
+static bool dw_member_off(struct dw_walker *w, struct dw_die *die, uint64_t *ret)
+{
+	struct dw_attr a;
+	struct dw_block block;
+	if (!w->dw.attr(die, DW_AT_data_member_location, &a))
+		return false;
+	if (w->dw.formudata(&a, ret) == 0)
+		return true;
+	if (w->dw.formblock(&a, &block) || block.len < 2 || block.len > 11 || block.bytes[0] != DW_OP_plus_uconst)
+		return false;
+	*ret = 0;
+	for (uint64_t i = 1; i < block.len; i++)
+		*ret |= i < 10 ? (uint64_t)(block.bytes[i] & 0x7f) << 7 * (i - 1) : 0;
+	return true;
+}
+
+/* Bits from the start of the struct to a member; false when it has no place (static members). */
+static bool dw_member_place(struct dw_walker *w, struct dw_die *die, bool is_union, uint64_t *ret_bits, uint64_t *ret_bit_len)
+{
+	uint64_t off = 0, bit = 0, len = 0;
+	*ret_bit_len = 0;
+	bool is_placed = dw_member_off(w, die, &off);
+	dw_child_number(w, die, DW_AT_bit_size, ret_bit_len);
+	if (dw_child_number(w, die, DW_AT_data_bit_offset, &bit)) {
+		*ret_bits = off * 8 + bit;
+		return true;
+	}
+	*ret_bits = off * 8;
+	/* Before DWARF 4 the bits were counted from the highest of the unit that holds them. */
+	if (*ret_bit_len && dw_child_number(w, die, DW_AT_bit_offset, &bit)) {
+		struct dw_attr a;
+		struct dw_die type;
+		if (!dw_child_number(w, die, DW_AT_byte_size, &len) && w->dw.attr(die, DW_AT_type, &a) && w->dw.formref_die(&a, &type))
+			len = (uint64_t)MAX(w->dw.bytesize(&type), 0);
+		*ret_bits = off * 8 + len * 8 - bit - *ret_bit_len;
+	}
+	return is_placed || is_union;
+}
+
+/* A member, parameter, constant or dimension. */
+struct dw_sub {
+	struct dw_text name;
+	uint64_t type, bit_len;
+	int64_t value;
+};
+
+static bool dw_dimension(struct dw_walker *w, struct dw_die *die, struct dw_sub *ret)
+{
+	uint64_t n;
+	if (w->dw.tag(die) != DW_TAG_subrange_type)
+		return false;
+	ret->value = -1;
+	if (dw_child_number(w, die, DW_AT_count, &n))
+		ret->value = n <= INT64_MAX ? (int64_t)n : -1;
+	else if (dw_child_number(w, die, DW_AT_upper_bound, &n))
+		ret->value = n == UINT64_MAX || n == UINT32_MAX ? 0 : n < INT64_MAX ? (int64_t)n + 1 : -1;
+	return true;
+}
+
+static bool dw_constant(struct dw_walker *w, struct dw_die *die, struct dw_sub *ret)
+{
+	struct dw_attr a;
+	uint64_t v = 0;
+	if (w->dw.tag(die) != DW_TAG_enumerator || !w->dw.attr(die, DW_AT_const_value, &a))
+		return false;
+	bool is_signed = a.form == DW_FORM_sdata || a.form == DW_FORM_implicit_const;
+	if (is_signed ? w->dw.formsdata(&a, &ret->value) : w->dw.formudata(&a, &v))
+		return false;
+	if (!is_signed) {
+		ret->value = (int64_t)v;
+		ret->bit_len = v > INT64_MAX;
+	}
+	dbg_dw_ident(&ret->name, w->dw.diename(die) ? w->dw.diename(die) : "");
+	return true;
+}
+
+static bool dw_member(struct dw_walker *w, struct dw_die *die, bool is_union, struct dw_sub *ret)
+{
+	int tag = w->dw.tag(die);
+	uint64_t bits;
+	if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || !dw_member_place(w, die, is_union, &bits, &ret->bit_len))
+		return false;
+	const char *name = w->dw.diename(die);
+	if (tag == DW_TAG_inheritance)
+		dbg_dw_ident(&ret->name, "_base");
+	if (tag == DW_TAG_member && name && *name)
+		dbg_dw_ident(&ret->name, name);
+	ret->type = dw_type_id(w, die, DW_AT_type);
+	ret->value = (int64_t)bits;
+	return true;
+}
+
+static bool dw_parameter(struct dw_walker *w, struct dw_die *die, struct dw_sub *ret)
+{
+	const char *name = w->dw.diename(die);
+	if (w->dw.tag(die) != DW_TAG_formal_parameter)
+		return false;
+	if (name && *name)
+		dbg_dw_ident(&ret->name, name);
+	ret->type = dw_type_id(w, die, DW_AT_type);
+	return true;
+}
+
+static bool dw_sub_of(struct dw_walker *w, enum dbg_type_kind kind, struct dw_die *die, struct dw_sub *ret)
+{
+	ret->name.len = 0;
+	ret->name.failed = false;
+	ret->type = ret->bit_len = 0;
+	ret->value = 0;
+	bool is_it = kind == DBG_T_ENUM ? dw_constant(w, die, ret) : kind == DBG_T_FUNC ? dw_parameter(w, die, ret) :
+		     kind == DBG_T_ARRAY || kind == DBG_T_VECTOR ? dw_dimension(w, die, ret) : dw_member(w, die, kind == DBG_T_UNION, ret);
+	ret->name.len = ret->name.failed ? 0 : ret->name.len;
+	return is_it;
+}
+
+static bool dw_has_subs(enum dbg_type_kind kind)
+{
+	return kind == DBG_T_STRUCT || kind == DBG_T_UNION || kind == DBG_T_ENUM || kind == DBG_T_FUNC || kind == DBG_T_ARRAY ||
+	       kind == DBG_T_VECTOR;
+}
+
+/* Sends the subs, or when `ret_len` is given only says how many there are and how long they are at most. */
+static uint64_t dw_subs(struct dw_walker *w, struct dw_die *top, enum dbg_type_kind kind, uint64_t *ret_len, bool *ret_variadic)
+{
+	struct dw_die die;
+	struct dw_sub sub;
+	uint64_t cnt = 0;
+	for (int r = dw_has_subs(kind) ? w->dw.child(top, &die) : -1; r == 0 && w->dies_left; r = w->dw.siblingof(&die, &die)) {
+		w->dies_left--;
+		if (ret_variadic)
+			*ret_variadic |= kind == DBG_T_FUNC && w->dw.tag(&die) == DW_TAG_unspecified_parameters;
+		if (!dw_sub_of(w, kind, &die, &sub))
+			continue;
+		cnt++;
+		if (ret_len) {
+			*ret_len += sub.name.len + 64;
+			continue;
+		}
+		dw_put_str(w, sub.name.s, sub.name.len);
+		dw_put_uleb(w, sub.type);
+		dw_put_uleb(w, sub.bit_len);
+		dw_put_uleb(w, (uint64_t)sub.value << 1 ^ (uint64_t)(sub.value >> 63));
+	}
+	return cnt;
+}
+
+static enum dbg_type_kind dw_type_kind(struct dw_walker *w, struct dw_die *die)
+{
+	switch (w->dw.tag(die)) {
+	case DW_TAG_base_type:
+	case DW_TAG_ptr_to_member_type:
+		return DBG_T_BASE;
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		return DBG_T_POINTER;
+	case DW_TAG_array_type:
+		return dw_child_flag(w, die, DW_AT_GNU_vector) ? DBG_T_VECTOR : DBG_T_ARRAY;
+	case DW_TAG_subroutine_type:
+		return DBG_T_FUNC;
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_interface_type:
+		return DBG_T_STRUCT;
+	case DW_TAG_union_type:
+		return DBG_T_UNION;
+	case DW_TAG_enumeration_type:
+		return DBG_T_ENUM;
+	case DW_TAG_typedef:
+		return DBG_T_TYPEDEF;
+	case DW_TAG_const_type:
+	case DW_TAG_immutable_type:
+		return DBG_T_CONST;
+	case DW_TAG_volatile_type:
+		return DBG_T_VOLATILE;
+	default:
+		return DBG_T_VOID;
+	}
+}
+
+static void dw_type(struct dw_walker *w, struct dw_die *die, enum dbg_type_kind kind)
+{
+	struct dw_text ident = {.len = 0};
+	uint64_t encoding = 0, len = 0, align = 0, subs_len = 0, before = w->dies_left;
+	bool is_variadic = false;
+	const char *name = w->dw.diename(die);
+	bool is_base = kind == DBG_T_BASE;
+	if (name && *name && !is_base)
+		dbg_dw_ident(&ident, name);
+	else if (name && is_base && strlen(name) < sizeof(ident.s))
+		memcpy(ident.s, name, ident.len = strlen(name));
+	if (ident.failed || (kind == DBG_T_TYPEDEF && !ident.len)) {
+		w->long_cnt++;
+		return;
+	}
+	uint64_t cnt = dw_subs(w, die, kind, &subs_len, &is_variadic);
+	if (!w->dies_left || before - w->dies_left > w->dies_left || !dw_may_put(w, ident.len + subs_len + 128))
+		return;
+	dw_child_number(w, die, DW_AT_encoding, &encoding);
+	dw_child_number(w, die, DW_AT_byte_size, &len);
+	dw_child_number(w, die, DW_AT_alignment, &align);
+	if (w->dw.tag(die) == DW_TAG_ptr_to_member_type) {
+		encoding = DW_ATE_signed;
+		len = w->job->b->bits / 8;
+	}
+	uint64_t flags = (dw_child_flag(w, die, DW_AT_declaration) ? DBG_T_INCOMPLETE : 0) | (is_variadic ? DBG_T_VARIADIC : 0);
+	if (kind == DBG_T_FUNC && !cnt && !is_variadic && !dw_child_flag(w, die, DW_AT_prototyped) && w->lang != DW_LANG_C_plus_plus)
+		flags |= DBG_T_NOPROTO;
+	dw_put_uleb(w, DW_REC_TYPE);
+	dw_put_uleb(w, w->dw.dieoffset(die) + 1);
+	dw_put_uleb(w, kind);
+	dw_put_uleb(w, encoding & 0xff);
+	dw_put_uleb(w, flags);
+	dw_put_uleb(w, len);
+	dw_put_uleb(w, align);
+	dw_put_uleb(w, dw_type_id(w, die, DW_AT_type));
+	dw_put_str(w, ident.s, ident.len);
+	dw_put_uleb(w, cnt);
+	dw_subs(w, die, kind, NULL, NULL);
+}
+
+/* A variable that has an address of its own. */
+static void dw_var(struct dw_walker *w, struct dw_die *die)
+{
+	struct dw_attr a;
+	struct dw_block block;
+	uint64_t va = 0, type = dw_type_id(w, die, DW_AT_type);
+	if (!type || !w->dw.attr(die, DW_AT_location, &a) || w->dw.formblock(&a, &block) || block.len < 2)
+		return;
+	unsigned word_len = w->job->b->bits / 8;
+	if (block.bytes[0] == DW_OP_addr && block.len == 1 + word_len) {
+		for (unsigned i = 0; i < word_len; i++)
+			va |= (uint64_t)block.bytes[1 + (w->job->b->is_be ? word_len - 1 - i : i)] << 8 * i;
+	} else if (block.bytes[0] == DW_OP_addrx) {
+		struct dw_attr addr = {.code = DW_AT_low_pc, .form = DW_FORM_addrx, .value = block.bytes + 1, .unit = a.unit};
+		if (w->dw.formaddr(&addr, &va))
+			return;
+	}
+	if (!va || !dw_may_put(w, 32))
+		return;
+	dw_put_uleb(w, DW_REC_VAR);
+	dw_put_uleb(w, va);
+	dw_put_uleb(w, type);
+}
+
+/* Visits what may hold functions, types and variables: units, namespaces, types, and functions themselves. */
 static void dw_tree(struct dw_walker *w, struct dw_die *top, unsigned depth)
 {
 	struct dw_die die;
@@ -234,7 +504,16 @@ static void dw_tree(struct dw_walker *w, struct dw_die *top, unsigned depth)
 		if (!w->dies_left)
 			return;
 		w->dies_left--;
+		if (w->job->want_types && w->has_types) {
+			enum dbg_type_kind kind = dw_type_kind(w, &die);
+			if (kind != DBG_T_VOID)
+				dw_type(w, &die, kind);
+		}
 		switch (w->dw.tag(&die)) {
+		case DW_TAG_variable:
+			if (w->job->want_types)
+				dw_var(w, &die);
+			break;
 		case DW_TAG_subprogram:
 			dw_func(w, &die);
 			dw_tree(w, &die, depth + 1);

@@ -15,6 +15,10 @@ enum dw_record {
 	DW_REC_LINES,    /* count, start; then count rows: distance from the row before, file + 1 or 0, line */
 	DW_REC_NOTE,     /* string: what could not be read, once for each kind */
 	DW_REC_END,      /* everything was read */
+	DW_REC_TYPE,     /* id, kind, encoding, flags, length, alignment, target, string name, count; then count subs: string name,
+			    type, bit length, zigzag value. An id is an entry's offset + 1, so is each type; 0 is void. Of an array
+			    each sub is a dimension, outermost first: its value the count, -1 unknown */
+	DW_REC_VAR,      /* address, type */
 };
 
 enum dw_func_flag { DW_FUNC_NORETURN = 1, DW_FUNC_EXTERNAL = 2 };
@@ -24,7 +28,7 @@ enum dw_func_flag { DW_FUNC_NORETURN = 1, DW_FUNC_EXTERNAL = 2 };
 
 struct dw_job {
 	const struct fmt_bin *b;
-	bool want_lines;
+	bool want_lines, want_types;
 	size_t max_out_len; /* the child stops by itself, with a note, before this */
 };
 
@@ -43,5 +47,16 @@ struct dw_answer {
  * wanted. Error only for no memory. */
 _must_use_ struct err *dbg_dw_take(const struct fmt_bin *b, const struct dw_answer *answer, struct dbg_funcs *ret,
 				   struct dbg_lines *ret_lines, struct findings *f);
+
+/* What is left of a record of a type after its kind; dwarf_types.c. */
+struct dw_taken;
+struct cur;
+struct dw_taken *dbg_dw_taken_new(void);
+/* Takes one record; false when out of memory. */
+bool dbg_dw_take_type(struct dw_taken *k, struct cur *c);
+bool dbg_dw_take_var(struct dw_taken *k, struct cur *c);
+/* Makes the list from what was taken; false when out of memory. */
+bool dbg_dw_types_finish(struct dw_taken *k, const struct fmt_bin *b, struct dbg_types *ret);
+void dbg_dw_taken_free(struct dw_taken *k);
 
 #endif

@@ -80,7 +80,7 @@ static bool dw_is_keyword(const char *s, size_t len)
 }
 
 /* Appends `name` as a C identifier: a run of other bytes becomes one underscore, at the end none. */
-static void dw_append_ident(struct dw_text *t, const char *name)
+void dbg_dw_ident(struct dw_text *t, const char *name)
 {
 	size_t start = t->len;
 	bool owes_underscore = false;
@@ -184,7 +184,7 @@ static void dw_tagged(const struct dw_speller *s, struct dw_die *die, const char
 	const char *name = s->dw->diename(die);
 	dw_append(ret, word);
 	if (name && *name) {
-		dw_append_ident(ret, name);
+		dbg_dw_ident(ret, name);
 	} else {
 		char text[40];
 		snprintf(text, sizeof(text), "anon_%llx", (unsigned long long)s->dw->dieoffset(die));
@@ -203,7 +203,7 @@ static bool dw_leaf(const struct dw_speller *s, struct dw_die *die, struct dw_te
 	case DW_TAG_typedef:
 		name = s->dw->diename(die);
 		if (name)
-			dw_append_ident(ret, name);
+			dbg_dw_ident(ret, name);
 		return name != NULL;
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
@@ -262,7 +262,7 @@ static void dw_param(struct dw_speller *s, struct dw_die *param, struct dw_text 
 	struct dw_text decl = {.len = 0};
 	const char *name = s->dw->diename(param);
 	if (name && *name)
-		dw_append_ident(&decl, name);
+		dbg_dw_ident(&decl, name);
 	dw_declare(s, dw_ref(s, param, DW_AT_type, &type), &decl);
 	list->failed = list->failed || decl.failed;
 	dw_insert(list, list->len, decl.s, decl.len);
@@ -393,7 +393,7 @@ void dbg_dw_prototype(struct dw_speller *s, struct dw_die *die, struct dw_text *
 		ret->failed = true;
 		return;
 	}
-	dw_append_ident(ret, name);
+	dbg_dw_ident(ret, name);
 	/* A copy made by the optimiser may lack parameters that its original has. */
 	struct dw_die func = *die, origin;
 	struct dw_attr a;
@@ -409,7 +409,7 @@ void dbg_dw_prototype(struct dw_speller *s, struct dw_die *die, struct dw_text *
 		dw_prepend(ret, "_results ");
 		struct dw_text tag = {.len = 0};
 		dw_append(&tag, "struct ");
-		dw_append_ident(&tag, name);
+		dbg_dw_ident(&tag, name);
 		ret->failed = ret->failed || tag.failed;
 		dw_insert(ret, 0, tag.s, tag.len);
 	} else {

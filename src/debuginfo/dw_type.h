@@ -24,6 +24,9 @@ struct dw_speller {
 	unsigned depth;       /* of parameter lists inside each other; 0 */
 };
 
+/* Appends `name` as a C identifier. */
+void dbg_dw_ident(struct dw_text *t, const char *name);
+
 /* The prototype of the function `die`: "int f(const char *s, ...)". */
 void dbg_dw_prototype(struct dw_speller *s, struct dw_die *die, struct dw_text *ret);
 

@@ -27,6 +27,7 @@ struct dwarf_reader {
 	struct cur c;
 	struct dbg_funcs *funcs;
 	struct dbg_lines *lines; /* null when not wanted */
+	struct dw_taken *types;
 	struct findings *f;
 	VEC(struct fmt_str) files; /* in the arena of `funcs` */
 	const struct fmt_segment *seg;
@@ -147,6 +148,12 @@ static bool dwarf_take_all(struct dwarf_reader *r)
 			break;
 		case DW_REC_LINES:
 			ok = dwarf_take_lines(r);
+			break;
+		case DW_REC_TYPE:
+			ok = dbg_dw_take_type(r->types, &r->c);
+			break;
+		case DW_REC_VAR:
+			ok = dbg_dw_take_var(r->types, &r->c);
 			break;
 		case DW_REC_NOTE:
 			dwarf_take_note(r);
@@ -278,7 +285,11 @@ struct err *dbg_dw_take(const struct fmt_bin *b, const struct dw_answer *answer,
 	r.c = cur_make(answer->bytes, answer->len, false);
 	for (size_t i = 0; i < b->segments.cnt; i++)
 		r.has_code_segments = r.has_code_segments || b->segments.data[i].perm & FMT_X;
-	bool ok = dwarf_take_all(&r);
+	r.types = dbg_dw_taken_new();
+	bool ok = r.types && dwarf_take_all(&r);
+	if (ok && ret->types)
+		ok = dbg_dw_types_finish(r.types, b, ret->types);
+	dbg_dw_taken_free(r.types);
 	if (ok)
 		dwarf_sort_funcs(ret);
 	if (ok && ret_lines)
@@ -295,7 +306,7 @@ struct err *dbg_read_dwarf(const struct fmt_bin *b, bool want_lines, struct dbg_
 {
 	if (!dbg_dw_is_there(b))
 		return NULL;
-	struct dw_job job = {.b = b, .want_lines = want_lines && ret_lines, .max_out_len = DWARF_OUT_BASE + b->bytes_len};
+	struct dw_job job = {.b = b, .want_lines = want_lines && ret_lines, .want_types = ret->types, .max_out_len = DWARF_OUT_BASE + b->bytes_len};
 	struct child_opts opts = {
 		.what = "reading DWARF",
 		.max_out_len = job.max_out_len,

@@ -494,6 +494,9 @@ void image_data_fini(struct image_data *d)
 	VEC_FREE(&d->tables);
 	VEC_FREE(&d->targets);
 	VEC_FREE(&d->protos);
+	VEC_FREE(&d->types);
+	VEC_FREE(&d->type_subs);
+	VEC_FREE(&d->vars);
 	VEC_FREE(&d->lines);
 	VEC_FREE(&d->line_files);
 	VEC_FREE(&d->problems);

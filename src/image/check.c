@@ -146,6 +146,28 @@ static bool proto_elem(const struct check *c, const void *elem, uint64_t i)
 	return str_is_good(c, p->text) && str_is_good(c, p->file) && (!i || p[-1].loc <= p->loc);
 }
 
+static bool type_elem(const struct check *c, const void *elem, uint64_t i)
+{
+	const struct image_type *t = elem;
+	uint64_t cnt = c->im->sects[IMAGE_SECT_TYPE_SUBS].cnt;
+	return str_is_good(c, t->name) && t->kind < IMAGE_T_KIND_COUNT && t->target < c->im->sects[IMAGE_SECT_TYPES].cnt &&
+	       t->sub_first <= cnt && t->sub_cnt <= cnt - t->sub_first;
+}
+
+static bool type_sub_elem(const struct check *c, const void *elem, uint64_t i)
+{
+	const struct image_type_sub *s = elem;
+	return str_is_good(c, s->name) && s->type < c->im->sects[IMAGE_SECT_TYPES].cnt;
+}
+
+static bool var_elem(const struct check *c, const void *elem, uint64_t i)
+{
+	const struct image_var *v = elem;
+	int seg = space_seg_of_loc(&c->im->space, v->loc);
+	return seg >= 0 && v->len && v->len <= c->im->segs[seg].mem_len - (v->loc - c->im->segs[seg].loc) &&
+	       v->type < c->im->sects[IMAGE_SECT_TYPES].cnt && (!i || (v[-1].loc < v->loc && v->loc - v[-1].loc >= v[-1].len));
+}
+
 static bool problem_elem(const struct check *c, const void *elem, uint64_t i)
 {
 	const struct image_problem *p = elem;
@@ -194,6 +216,9 @@ static void check_records(struct check *c)
 		{IMAGE_SECT_TABLES, table_elem, "targets out of range or order"},
 		{IMAGE_SECT_TARGETS, target_elem, "an address that is not mapped"},
 		{IMAGE_SECT_PROTOS, proto_elem, "a text out of range or order"},
+		{IMAGE_SECT_TYPES, type_elem, "an index out of range"},
+		{IMAGE_SECT_TYPE_SUBS, type_sub_elem, "an index out of range"},
+		{IMAGE_SECT_VARS, var_elem, "a place or type out of range or order"},
 		{IMAGE_SECT_PROBLEMS, problem_elem, "a text out of range"},
 		{IMAGE_SECT_RUN_KIND, run_kind_elem, "an unknown kind of item"},
 		{IMAGE_SECT_RELOC_LOC, rising_elem, "relocations out of order"},

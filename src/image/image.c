@@ -416,6 +416,16 @@ const struct image_problem *image_problems(const struct image *im, uint32_t *ret
 	return image_sect_data(im, IMAGE_SECT_PROBLEMS, ret_cnt);
 }
 
+const struct image_type *image_types(const struct image *im, uint32_t *ret_cnt)
+{
+	return image_sect_data(im, IMAGE_SECT_TYPES, ret_cnt);
+}
+
+const struct image_var *image_vars(const struct image *im, uint32_t *ret_cnt)
+{
+	return image_sect_data(im, IMAGE_SECT_VARS, ret_cnt);
+}
+
 const struct image_str *image_needed(const struct image *im, uint32_t *ret_cnt)
 {
 	return image_sect_data(im, IMAGE_SECT_NEEDED, ret_cnt);

@@ -20,8 +20,8 @@
 
 /* Version of the file's form, and of the engine that fills it: raise the second whenever the same input gives
  * a different image. An image of another version is stale and made anew. */
-#define IMAGE_FORMAT_VERSION 1
-#define IMAGE_ENGINE_VERSION 3
+#define IMAGE_FORMAT_VERSION 2
+#define IMAGE_ENGINE_VERSION 4
 
 /* --- records ------------------------------------------------------------------------------------------- */
 
@@ -143,6 +143,31 @@ struct image_table {
 
 /* DWARF prototype of a function, and its source line; by loc. */
 struct image_proto { uint32_t loc; struct image_str text; struct image_str file; uint32_t line; };
+
+/* C types from debug information: void, then what has a tag by name, typedefs by name, the others. */
+enum image_type_kind { IMAGE_T_VOID, IMAGE_T_BASE, IMAGE_T_POINTER, IMAGE_T_ARRAY, IMAGE_T_VECTOR, IMAGE_T_FUNC, IMAGE_T_STRUCT,
+		       IMAGE_T_UNION, IMAGE_T_ENUM, IMAGE_T_TYPEDEF, IMAGE_T_CONST, IMAGE_T_VOLATILE, IMAGE_T_KIND_COUNT };
+enum image_type_flag { IMAGE_T_F_INCOMPLETE = 1, IMAGE_T_F_OPEN = 2, IMAGE_T_F_VARIADIC = 4, IMAGE_T_F_NOPROTO = 8 };
+struct image_type {
+	struct image_str name;
+	uint64_t len;                /* bytes; of an array or vector: elements */
+	uint32_t target;
+	uint32_t sub_first, sub_cnt; /* into type_subs */
+	uint32_t align;              /* stated, 0 none */
+	uint8_t kind;                /* enum image_type_kind */
+	uint8_t encoding;            /* base type: DWARF 5, 7.8 */
+	uint8_t flags, pad;          /* enum image_type_flag */
+	uint32_t pad2;
+};
+struct image_type_sub {
+	struct image_str name;
+	int64_t value;               /* member: bits from the start; constant: its value */
+	uint32_t type;
+	uint32_t bit_len;            /* bit-field; of a constant 1: its value is unsigned */
+};
+/* Data that debug information gives a type; by loc, none overlaps another. */
+struct image_var { uint32_t loc, len, type; };
+
 struct image_line { uint32_t loc, file, line; };
 struct image_problem { uint32_t loc; /* LOC_NONE */ uint32_t severity; struct image_str what, why; uint64_t file_off; };
 
@@ -204,6 +229,9 @@ struct image_data {
 	VEC(struct image_table) tables;       /* sorted by jump_loc */
 	VEC(uint32_t) targets;
 	VEC(struct image_proto) protos;       /* sorted by loc */
+	VEC(struct image_type) types;
+	VEC(struct image_type_sub) type_subs;
+	VEC(struct image_var) vars;           /* sorted by loc */
 	VEC(struct image_line) lines;         /* sorted by loc */
 	VEC(struct image_str) line_files;
 	VEC(struct image_problem) problems;
@@ -270,6 +298,12 @@ const struct image_name *image_names(const struct image *im, uint32_t *ret_cnt);
 const struct image_table *image_tables(const struct image *im, uint32_t *ret_cnt);
 const struct image_problem *image_problems(const struct image *im, uint32_t *ret_cnt);
 const struct image_str *image_needed(const struct image *im, uint32_t *ret_cnt);
+const struct image_type *image_types(const struct image *im, uint32_t *ret_cnt);
+/* Members, parameters or constants (checked slice). */
+const struct image_type_sub *image_type_subs(const struct image *im, const struct image_type *t, uint32_t *ret_cnt);
+/* The type of that tag, or of that typedef; 0 when there is none. O(log n). */
+uint32_t image_type_find(const struct image *im, const char *name, size_t len, bool is_tag);
+const struct image_var *image_vars(const struct image *im, uint32_t *ret_cnt);
 bool image_version(const struct image *im, uint32_t i, struct image_version *ret);
 
 /* Ranges of a function (checked slice). */

@@ -68,6 +68,9 @@ enum image_form {
 	X(TABLES, IMAGE_RECORDS, sizeof(struct image_table))              \
 	X(TARGETS, IMAGE_RECORDS, 4)                                      \
 	X(PROTOS, IMAGE_RECORDS, sizeof(struct image_proto))              \
+	X(TYPES, IMAGE_RECORDS, sizeof(struct image_type))                \
+	X(TYPE_SUBS, IMAGE_RECORDS, sizeof(struct image_type_sub))        \
+	X(VARS, IMAGE_RECORDS, sizeof(struct image_var))                  \
 	X(LINE_LOC, IMAGE_SEQ, 8)                                         \
 	X(LINE_FILE, IMAGE_PACKED, 8)                                     \
 	X(LINE_NUM, IMAGE_PACKED, 8)                                      \
@@ -115,6 +118,7 @@ static_assert(sizeof(struct image_meta) == 144 && sizeof(struct space_seg) == 56
 static_assert(sizeof(struct image_section) == 48 && sizeof(struct image_symbol) == 24, "layout");
 static_assert(sizeof(struct image_name) == 16 && sizeof(struct image_func) == 36, "layout");
 static_assert(sizeof(struct image_table) == 32 && sizeof(struct image_proto) == 24, "layout");
+static_assert(sizeof(struct image_type) == 40 && sizeof(struct image_type_sub) == 24 && sizeof(struct image_var) == 12, "layout");
 static_assert(sizeof(struct image_problem) == 32 && sizeof(struct image_import) == 16, "layout");
 
 /* Numbers of a fixed width of at most 57 bits. */

@@ -237,6 +237,47 @@ const struct image_proto *image_proto_at(const struct image *im, uint32_t loc)
 	return lo < cnt && p[lo].loc == loc ? &p[lo] : NULL;
 }
 
+/* Where a type stands in the order of names: void, tags, typedefs, the others. */
+static unsigned type_class(const struct image_type *t)
+{
+	bool is_tagged = t->kind == IMAGE_T_STRUCT || t->kind == IMAGE_T_UNION || t->kind == IMAGE_T_ENUM;
+	return t->kind == IMAGE_T_VOID ? 0 : is_tagged && t->name.len ? 1 : t->kind == IMAGE_T_TYPEDEF ? 2 : 3;
+}
+
+static int type_order(const struct image *im, const struct image_type *t, unsigned class, const char *name, size_t len)
+{
+	size_t own_len;
+	const char *own = image_text(im, t->name, &own_len);
+	unsigned own_class = type_class(t);
+	if (own_class != class)
+		return own_class < class ? -1 : 1;
+	int d = memcmp(own, name, MIN(own_len, len));
+	return d ? d : own_len < len ? -1 : own_len > len;
+}
+
+uint32_t image_type_find(const struct image *im, const char *name, size_t len, bool is_tag)
+{
+	uint32_t cnt, lo = 0;
+	const struct image_type *t = image_types(im, &cnt);
+	for (uint32_t hi = cnt; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (type_order(im, &t[mid], is_tag ? 1 : 2, name, len) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < cnt && !type_order(im, &t[lo], is_tag ? 1 : 2, name, len) ? lo : 0;
+}
+
+const struct image_type_sub *image_type_subs(const struct image *im, const struct image_type *t, uint32_t *ret_cnt)
+{
+	uint32_t cnt;
+	const struct image_type_sub *s = image_sect_data(im, IMAGE_SECT_TYPE_SUBS, &cnt);
+	bool is_in = t->sub_first <= cnt && t->sub_cnt <= cnt - t->sub_first;
+	*ret_cnt = is_in ? t->sub_cnt : 0;
+	return *ret_cnt ? s + t->sub_first : NULL;
+}
+
 bool image_has_lines(const struct image *im)
 {
 	return im->line_loc.cnt != 0;

@@ -610,6 +610,9 @@ static void put_rest(struct writer *w)
 	PUT_VEC(w, IMAGE_SECT_TARGETS, &d->targets);
 	SORT_VEC(&d->protos, compare_protos);
 	PUT_VEC(w, IMAGE_SECT_PROTOS, &d->protos);
+	PUT_VEC(w, IMAGE_SECT_TYPES, &d->types);
+	PUT_VEC(w, IMAGE_SECT_TYPE_SUBS, &d->type_subs);
+	PUT_VEC(w, IMAGE_SECT_VARS, &d->vars);
 	SORT_VEC(&d->lines, compare_lines);
 	put_seq(w, IMAGE_SECT_LINE_LOC, d->lines.cnt, value_line_loc, d->lines.data);
 	put_packed(w, IMAGE_SECT_LINE_FILE, d->lines.cnt, value_line_file, d->lines.data);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data that has a type. A scalar or an array is one line. A struct is its own line and then one for each member: those of
- * nested structs by their path; an array of structs that would take more lines than a page or two has one line an element.
+ * nested structs by their path; an array of structs that would take more lines than a page or two has one line an element, and so has
+ * an array of pointers, since each can be followed.
  */
 #include "session/heads_format.h"
 #include "session/heads_int.h"
@@ -114,6 +115,8 @@ static void plan_value(struct planner *x, struct types_ref r, uint64_t off, unsi
 	const struct types_type *elem = rec->kind == TYPES_ARRAY ? types_get(x->t, types_real(x->t, rec->target).id) : NULL;
 	if (depth <= MEMBERS_DEPTH_MAX && is_struct(rec))
 		plan_struct(x, real, off, depth);
+	else if (depth <= MEMBERS_DEPTH_MAX && elem && elem->kind == TYPES_POINTER && rec->cnt > 1 && (!depth || rec->cnt <= MEMBERS_OPEN_MAX))
+		plan_array(x, rec, off, depth, false); /* each leads somewhere */
 	else if (depth <= MEMBERS_DEPTH_MAX && elem && is_struct(elem) && elem->len)
 		plan_array(x, rec, off, depth, open_lines(x->t, r, MEMBERS_OPEN_MAX, depth) <= MEMBERS_OPEN_MAX);
 	else
@@ -137,8 +140,9 @@ static struct heads_plan *plan_for(struct heads_walk *w, const struct ses_typed 
 	pl->pad = 0;
 	if (e)
 		return pl;
+	struct types_ref whole = ses_typed_ref(ts, typed);
 	struct planner x = {.pl = pl, .t = ts->t};
-	plan_value(&x, typed->type, 0, 0);
+	plan_value(&x, whole, 0, 0);
 	buf_fini(&x.path);
 	/* A scalar is its own line. */
 	if (pl->members.cnt == 1 && !pl->members.data[0].name_len)
@@ -431,7 +435,11 @@ static void typed_value_line(struct heads_walk *w, const struct types *t, const 
 		typed_span(w, from, p->len - 1, SES_SPAN_MNEMONIC);
 	}
 	from = p->len;
-	uint8_t kind = put_value(&x);
+	size_t left;
+	bool is_there = space_bytes(w->sn->space, x.loc, &left);
+	if (!is_there)
+		put_s(p, "?");
+	uint8_t kind = is_there ? put_value(&x) : SES_SPAN_IMM;
 	typed_span(w, kind == SES_SPAN_NAME && p->len - from > 7 && !memcmp(p->s + from, "offset ", 7) ? from + 7 : from, p->len, kind);
 	if (rec->kind == TYPES_POINTER && (rec->len == 4 || rec->len == 8) && space_word(w->sn->space, x.loc, (unsigned)rec->len, &v) && v &&
 	    ses_is_mapped(w->sn, v)) {
@@ -441,10 +449,10 @@ static void typed_value_line(struct heads_walk *w, const struct types *t, const 
 }
 
 /* The struct's own line says what it is; its members follow. */
-static void typed_head_line(struct heads_walk *w, const struct types *t, struct put *p)
+static void typed_head_line(struct heads_walk *w, const struct types *t, struct types_ref type, struct put *p)
 {
 	_cleanup_buf_ struct buf b = {0};
-	types_print(t, w->typed->type, NULL, &b);
+	types_print(t, type, NULL, &b);
 	put_cut(p, ses_types_line(&b));
 	typed_span(w, 0, p->len, SES_SPAN_MNEMONIC);
 	struct put c = {w->comment, 0, sizeof(w->comment)};
@@ -461,10 +469,10 @@ void heads_typed_item(struct heads_walk *w)
 	err_free(e);
 	if (e)
 		return;
-	struct heads_member m = {.len = w->typed->len, .type = w->typed->type};
+	struct heads_member m = {.len = w->typed->len, .type = ses_typed_ref(ts, w->typed)};
 	w->line.kind = SES_HEAD_DATA;
 	if (heads_typed_member_cnt(w)) {
-		typed_head_line(w, ts->t, &p);
+		typed_head_line(w, ts->t, m.type, &p);
 	} else {
 		typed_value_line(w, ts->t, &m, &p);
 		typed_comment(w, ts->t, &m);
@@ -523,7 +531,7 @@ bool heads_typed_number(struct ses_snap *sn, uint32_t loc, uint32_t *ret_len)
 		return false;
 	struct err *e = ses_types_lock(sn, &ts);
 	err_free(e);
-	if (e || !types_path_of(ts->t, typed->type, loc - typed->loc, &path, &at) || at.off != loc - typed->loc || at.is_bitfield)
+	if (e || !types_path_of(ts->t, ses_typed_ref(ts, typed), loc - typed->loc, &path, &at) || at.off != loc - typed->loc || at.is_bitfield)
 		return false;
 	const struct types_type *rec = types_get(ts->t, types_real(ts->t, at.type).id);
 	*ret_len = (uint32_t)MIN(rec->len, UINT32_MAX);

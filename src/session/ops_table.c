@@ -129,6 +129,9 @@ static const struct ops_param p_format[] = {
 	{.name = "operand", .type = OPS_INT, .is_positional = true, .is_required = true, .value = "N",
 	 .help = "which operand, from 0; 0 for data"},
 	P_VALUE("format", true, "FORMAT", "hex, dec, oct, bin, char, offset, stack, enum:NAME or default"), P_EDIT};
+static const struct ops_param p_types[] = {
+	{.name = "source", .type = OPS_CHOICE, .choices = "user|header|dwarf|builtin", .value = "S", .help = "only those from there"},
+	P_FLAG("c", "all of them as a C header that compiles"), P_LIST, P_FILTER, P_COMMON};
 static const struct ops_param p_type[] = {
 	{.name = "name", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "NAME", .help = "a typedef, a tag or a function"},
 	P_COMMON};
@@ -265,7 +268,7 @@ static const struct ops_op ops_all[] = {
 	     "The text is what a preprocessor leaves: no #include. Either all of it is declared or, with line and column of what is wrong, "
 	     "nothing. Declaring again what says the same is no error; to change a type, undeclare it first."),
 	EDIT("undeclare", p_undeclare, ops_undeclare, "take a declaration away", "Refused while others need it."),
-	READ("types", OPS_LIST, p_segments, c_types, ops_types, "the C types that were declared"),
+	READ("types", OPS_LIST, p_types, c_types, ops_types, "the C types that were declared"),
 	{.name = "type", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_type, .run = ops_type,
 	 .help = "one type: size, members and where they stand, as C"},
 	READ("type_at", OPS_OBJECT, p_type_at, c_type_at, ops_type_at, "the type of data, or the prototype of a function"),

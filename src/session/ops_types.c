@@ -166,7 +166,7 @@ static const char *decl_source(struct ses_snap *sn, const struct types_decl *d, 
 {
 	if (!d->is_builtin && edits_find(sn->edits, EDITS_DECL, 0, key))
 		return "user";
-	return "builtin";
+	return image_type_find(sn->im, d->name, strlen(d->name), d->kind == TYPES_D_TAG) ? "dwarf" : "builtin";
 }
 
 static void put_decl(struct ops_req *rq, const struct types *t, uint32_t idx, const char *key)
@@ -187,36 +187,114 @@ static void put_decl(struct ops_req *rq, const struct types *t, uint32_t idx, co
 	ops_out_str(o, "text", b.data ? b.data : "", b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len);
 }
 
+/* A list of types being written. */
+struct type_list {
+	struct ops_req *rq;
+	struct ses_typeset *ts;
+	struct ses_page page;
+	const char *source;
+	uint32_t shown;
+	uint64_t total;
+	bool is_full;
+};
+
+/* Whether the next type, of that name, is to be written; counts it. */
+static bool list_wants(struct type_list *l, const char *source, const char *key)
+{
+	const char *filter = l->page.filter;
+	if (!key || (l->source && strcmp(l->source, source)))
+		return false;
+	if (filter && *filter && !glob_match(filter, strlen(filter), key, strlen(key), true))
+		return false;
+	return l->total++ >= l->page.offset && !l->is_full && l->shown < l->page.limit;
+}
+
+static void list_put(struct type_list *l, uint32_t idx, const char *key)
+{
+	l->is_full = !ops_out_item(l->rq->out);
+	if (l->is_full)
+		return;
+	put_decl(l->rq, l->ts->t, idx, key);
+	ops_out_end_item(l->rq->out);
+	l->shown++;
+}
+
+/* What was declared, in the order of the set. */
+static void list_declared(struct type_list *l)
+{
+	struct types_mark start = {0};
+	for (uint32_t i = 0; (i = types_next_changed(l->ts->t, &start, i)) != 0;) {
+		const struct types_decl *d = types_decl_get(l->ts->t, i);
+		const char *key = d->is_builtin ? NULL : decl_key(l->rq, l->ts->t, d);
+		if (key && list_wants(l, decl_source(l->rq->sn, d, key), key))
+			list_put(l, i, key);
+	}
+}
+
+/* What debug information says, by name; only what is shown is made. */
+static struct err *list_dwarf(struct type_list *l)
+{
+	uint32_t cnt;
+	const struct image_type *t = image_types(l->rq->sn->im, &cnt);
+	for (uint32_t i = 1; i < cnt && t[i].name.len && t[i].kind != IMAGE_T_BASE; i++) {
+		bool is_tag = t[i].kind != IMAGE_T_TYPEDEF;
+		struct ses_text name = ses_pool(l->rq->sn, t[i].name);
+		const char *word = t[i].kind == IMAGE_T_STRUCT ? "struct " : t[i].kind == IMAGE_T_UNION ? "union " : is_tag ? "enum " : "";
+		const char *key = arena_printf(l->rq->arena, "%s%.*s", word, (int)name.len, name.s);
+		if (!key)
+			return &err_nomem;
+		if (t[i].flags & IMAGE_T_F_INCOMPLETE || edits_find(l->rq->sn->edits, EDITS_DECL, 0, key) || !list_wants(l, "dwarf", key))
+			continue;
+		(void)ses_dwarf_type(l->ts, i);
+		uint32_t idx = types_find(l->ts->t, name.s, name.len, is_tag);
+		if (idx)
+			list_put(l, idx, key);
+		if (i % 1024 == 0) {
+			struct err *e = ses_call_check(l->rq->call);
+			if (e)
+				return e;
+		}
+	}
+	return NULL;
+}
+
+static struct err *types_as_c(struct ops_req *rq)
+{
+	_cleanup_buf_ struct buf b = {0};
+	struct err *e = ses_types_header(rq->sn, true, &b);
+	if (e)
+		return e;
+	if (!rq->out->is_json) {
+		buf_add(rq->out->buf, b.data, b.len);
+		return NULL;
+	}
+	struct json *j = &rq->out->json;
+	json_obj(j);
+	json_key(j, "rev");
+	json_u64(j, ses_snap_rev(rq->sn));
+	json_key(j, "c");
+	json_strn(j, b.data ? b.data : "", b.len);
+	json_end_obj(j);
+	return NULL;
+}
+
 struct err *ops_types(struct ops_req *rq)
 {
 	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
-	struct ses_page page;
-	struct err *e = ops_page(rq, &page);
+	struct type_list l = {.rq = rq, .source = ops_arg_str(rq->args, "source")};
+	if (ops_arg_is_set(rq->args, "c"))
+		return types_as_c(rq);
+	struct err *e = ops_page(rq, &l.page);
 	if (!e)
 		e = ses_types_lock(rq->sn, &ts);
 	if (e)
 		return e;
-	uint32_t shown = 0;
-	uint64_t total = 0;
-	bool is_full = false;
-	struct types_mark start = {0};
+	l.ts = ts;
 	ops_out_list(rq->out, rq->sn);
-	for (uint32_t i = 0; (i = types_next_changed(ts->t, &start, i)) != 0;) {
-		const struct types_decl *d = types_decl_get(ts->t, i);
-		const char *key = d->is_builtin ? NULL : decl_key(rq, ts->t, d);
-		if (!key || (page.filter && *page.filter && !glob_match(page.filter, strlen(page.filter), key, strlen(key), true)))
-			continue;
-		if (total++ < page.offset || is_full || shown == page.limit)
-			continue;
-		is_full = !ops_out_item(rq->out);
-		if (is_full)
-			continue;
-		put_decl(rq, ts->t, i, key);
-		ops_out_end_item(rq->out);
-		shown++;
-	}
-	ops_end_page(rq, &page, shown, total);
-	return NULL;
+	list_declared(&l);
+	e = list_dwarf(&l);
+	ops_end_page(rq, &l.page, l.shown, l.total);
+	return e;
 }
 
 /* --- one type --- */
@@ -231,6 +309,7 @@ static uint32_t find_decl(struct ses_typeset *ts, const char *name)
 		if (!strncmp(name, words[i], n))
 			return types_find(ts->t, name + n, strlen(name + n), true);
 	}
+	ses_types_know_tag(ts, name, strlen(name));
 	uint32_t idx = types_find(ts->t, name, strlen(name), false);
 	return idx ? idx : types_find(ts->t, name, strlen(name), true);
 }
@@ -389,11 +468,12 @@ static void put_data_type(struct ops_req *rq, struct ses_typeset *ts, const stru
 	struct ops_out *o = rq->out;
 	_cleanup_buf_ struct buf path = {0};
 	_cleanup_buf_ struct buf b = {0};
-	struct types_at at = {.type = typed->type};
+	struct types_ref whole = ses_typed_ref(ts, typed);
+	struct types_at at = {.type = whole};
 	uint64_t len;
 	uint32_t align;
-	if (loc != typed->loc && !types_path_of(ts->t, typed->type, loc - typed->loc, &path, &at))
-		at.type = typed->type;
+	if (loc != typed->loc && !types_path_of(ts->t, whole, loc - typed->loc, &path, &at))
+		at.type = whole;
 	types_print(ts->t, at.type, NULL, &b);
 	ops_out_str(o, "type", b.data ? b.data : "", b.len);
 	if (types_layout(ts->t, at.type, &len, &align))

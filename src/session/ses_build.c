@@ -16,6 +16,7 @@ struct ses_facts {
 	struct dbg_funcs go_funcs;
 	struct dbg_funcs dwarf_funcs;
 	struct dbg_lines dwarf_lines;
+	struct dbg_types dwarf_types;
 	struct findings findings;
 	struct file *debug_file;
 	struct fmt_bin *debug_bin;
@@ -28,6 +29,7 @@ static void ses_facts_fini(struct ses_facts *f)
 	arena_fini(&f->go_funcs.arena);
 	VEC_FREE(&f->dwarf_funcs.list);
 	arena_fini(&f->dwarf_funcs.arena);
+	dbg_types_fini(&f->dwarf_types);
 	VEC_FREE(&f->dwarf_lines.list);
 	VEC_FREE(&f->dwarf_lines.files);
 	arena_fini(&f->dwarf_lines.arena);
@@ -134,6 +136,7 @@ static void ses_read_dwarf(struct ses *s, struct ses_facts *f)
 		b = f->debug_bin;
 	}
 	ses_set_progress(s, SES_ANALYSING, "debug information", 0, 0, 0);
+	f->dwarf_funcs.types = &f->dwarf_types;
 	ses_take_findings(dbg_read_dwarf(b, true, &f->dwarf_funcs, &f->dwarf_lines, &f->findings), &f->findings, "DWARF");
 }
 

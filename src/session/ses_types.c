@@ -46,8 +46,15 @@ static bool is_ident(char c, bool is_first)
 
 static void know_name(struct ses_typeset *ts, const char *name, size_t len, bool is_tag)
 {
-	if (types_find(ts->t, name, len, is_tag))
-		return;
+	uint32_t idx = image_type_find(ts->sn->im, name, len, is_tag);
+	const struct types_decl *d = types_decl_get(ts->t, types_find(ts->t, name, len, is_tag));
+	if (idx && (!d->name || d->is_builtin))
+		(void)ses_dwarf_type(ts, idx);
+}
+
+void ses_types_know_tag(struct ses_typeset *ts, const char *name, size_t len)
+{
+	know_name(ts, name, len, true);
 }
 
 void ses_types_know(struct ses_typeset *ts, const char *text, size_t len)
@@ -73,6 +80,7 @@ void ses_types_know(struct ses_typeset *ts, const char *text, size_t len)
 static void typeset_free(struct ses_typeset *ts)
 {
 	types_free(ts->t);
+	free(ts->from);
 	pthread_mutex_destroy(&ts->lock);
 	free(ts);
 }
@@ -211,42 +219,137 @@ struct ses_text ses_types_line(const struct buf *b)
 	return ses_text_of(b->data, n);
 }
 
+/* --- a header --- */
+
+struct decl_list { VEC(uint32_t) v; };
+
+static bool header_declared(struct ses_typeset *ts, struct decl_list *l)
+{
+	struct types_mark start = {0};
+	for (uint32_t i = 0; (i = types_next_changed(ts->t, &start, i)) != 0;) {
+		if (!types_decl_get(ts->t, i)->is_builtin && !VEC_PUSH(&l->v, i))
+			return false;
+	}
+	return true;
+}
+
+static bool header_add(struct decl_list *l, uint32_t idx)
+{
+	return !idx || VEC_PUSH(&l->v, idx);
+}
+
+/* Every name in the text of a statement that is a type's. */
+static bool header_used(struct ses_typeset *ts, enum edits_kind kind, struct decl_list *l)
+{
+	size_t cnt;
+	const struct edits_fact *f = edits_range(ts->sn->edits, kind, 0, UINT64_MAX, &cnt);
+	bool ok = true;
+	for (size_t i = 0; i < cnt && ok; i++) {
+		ses_types_know(ts, f[i].value, f[i].value_len);
+		for (size_t k = 0; k < f[i].value_len && ok;) {
+			size_t from = k;
+			while (k < f[i].value_len && is_ident(f[i].value[k], k == from))
+				k++;
+			uint32_t idx = types_find(ts->t, f[i].value + from, k - from, false);
+			bool is_type = types_decl_get(ts->t, idx)->kind == TYPES_D_TYPEDEF;
+			ok = k == from || (header_add(l, is_type ? idx : 0) && header_add(l, types_find(ts->t, f[i].value + from, k - from, true)));
+			k += k == from;
+		}
+	}
+	return ok;
+}
+
+static bool header_dwarf(struct ses_typeset *ts, struct decl_list *l)
+{
+	uint32_t cnt;
+	const struct image_type *t = image_types(ts->sn->im, &cnt);
+	bool ok = true;
+	for (uint32_t i = 1; i < cnt && ok && t[i].name.len && t[i].kind != IMAGE_T_BASE; i++) {
+		struct ses_text name = ses_pool(ts->sn, t[i].name);
+		(void)ses_dwarf_type(ts, i);
+		ok = header_add(l, types_find(ts->t, name.s, name.len, t[i].kind != IMAGE_T_TYPEDEF));
+	}
+	return ok;
+}
+
+struct err *ses_types_header(struct ses_snap *sn, bool is_all, struct buf *ret)
+{
+	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
+	struct decl_list l = {0};
+	struct err *e = ses_types_lock(sn, &ts);
+	if (e)
+		return e;
+	bool ok = header_declared(ts, &l) && header_used(ts, EDITS_TYPE, &l) && header_used(ts, EDITS_PROTOTYPE, &l) &&
+		  (!is_all || header_dwarf(ts, &l));
+	if (ok)
+		types_print_header(ts->t, l.v.data, (uint32_t)l.v.cnt, ret);
+	VEC_FREE(&l.v);
+	return ok && !ret->failed ? NULL : &err_nomem;
+}
+
 /* --- typed data --- */
 
+/* What somebody stated; false when it cannot be read any more. */
+static bool typed_stated(struct ses_typeset *ts, const struct edits_fact *f, struct ses_typed *ret)
+{
+	const struct space *s = ts->sn->space;
+	struct types_ref r;
+	uint64_t len;
+	uint32_t align, loc = space_loc(s, f->va);
+	struct err *e = ses_types_parse(ts, f->value, f->value_len, &r);
+	bool is_sized = !e && types_layout(ts->t, r, &len, &align) && len;
+	err_free(e);
+	int seg = loc == LOC_NONE ? -1 : space_seg_of_loc(s, loc);
+	if (!is_sized || seg < 0 || len > s->segs[seg].mem_len - (loc - s->segs[seg].loc))
+		return false;
+	*ret = (struct ses_typed){.loc = loc, .len = (uint32_t)len, .stated = r};
+	return true;
+}
+
+/* By loc; what somebody stated goes before what debug information says of the same bytes. */
 static struct err *typed_make(struct ses_snap *sn, struct ses_typeset *ts)
 {
 	size_t cnt;
+	uint32_t var_cnt, n = 0, v = 0;
 	const struct edits_fact *f = edits_range(sn->edits, EDITS_TYPE, 0, UINT64_MAX, &cnt);
-	struct ses_typed *list = alloc_array(cnt, sizeof(*list));
-	uint32_t n = 0;
+	const struct image_var *vars = image_vars(sn->im, &var_cnt);
+	struct ses_typed *list = alloc_array(cnt + var_cnt, sizeof(*list));
 	if (!list)
 		return &err_nomem;
-	for (size_t i = 0; i < cnt; i++) {
-		struct types_ref r;
-		uint64_t len;
-		uint32_t align, loc = space_loc(sn->space, f[i].va);
-		struct err *e = ses_types_parse(ts, f[i].value, f[i].value_len, &r);
-		bool is_sized = !e && types_layout(ts->t, r, &len, &align) && len;
-		err_free(e);
-		int seg = loc == LOC_NONE ? -1 : space_seg_of_loc(sn->space, loc);
-		if (!is_sized || seg < 0)
+	for (size_t i = 0; i <= cnt; i++) {
+		struct ses_typed t = {.loc = LOC_NONE};
+		if (i < cnt && (!typed_stated(ts, &f[i], &t) || (n && t.loc - list[n - 1].loc < list[n - 1].len && list[n - 1].stated.id)))
 			continue;
-		uint64_t room = sn->space->segs[seg].mem_len - (loc - sn->space->segs[seg].loc);
-		bool is_covered = n && loc - list[n - 1].loc < list[n - 1].len;
-		if (len <= room && !is_covered)
-			list[n++] = (struct ses_typed){.loc = loc, .len = (uint32_t)len, .type = r};
+		for (; v < var_cnt && vars[v].loc + (vars[v].len - 1) < t.loc; v++) {
+			if (!n || vars[v].loc - list[n - 1].loc >= list[n - 1].len)
+				list[n++] = (struct ses_typed){.loc = vars[v].loc, .len = vars[v].len, .image_type = vars[v].type};
+		}
+		if (i < cnt)
+			list[n++] = t;
 	}
 	sn->typed = list;
 	sn->typed_cnt = n;
 	return NULL;
 }
 
+struct types_ref ses_typed_ref(struct ses_typeset *ts, const struct ses_typed *t)
+{
+	uint64_t len;
+	uint32_t align;
+	struct types_ref r = t->stated.id ? t->stated : ses_dwarf_type(ts, t->image_type);
+	if (r.id && types_layout(ts->t, r, &len, &align) && len == t->len)
+		return r;
+	return types_build_array(ts->t, types_build_base(ts->t, TYPES_B_UCHAR), t->len, false);
+}
+
 const struct ses_typed *ses_typed(struct ses_snap *sn, uint32_t *ret_cnt)
 {
 	size_t cnt;
+	uint32_t var_cnt;
 	*ret_cnt = 0;
 	(void)edits_range(sn->edits, EDITS_TYPE, 0, UINT64_MAX, &cnt);
-	if (!cnt || sn->is_preview)
+	(void)image_vars(sn->im, &var_cnt);
+	if ((!cnt && !var_cnt) || sn->is_preview)
 		return NULL;
 	if (!atomic_load(&sn->has_typed)) {
 		struct ses_typeset *ts = NULL;
@@ -287,7 +390,7 @@ size_t ses_typed_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t c
 	size_t len = typed && typed->loc != loc ? ses_name_put(sn, typed->loc, out, cap) : 0;
 	struct err *e = len ? ses_types_lock(sn, &ts) : NULL;
 	err_free(e);
-	if (!len || e || !types_path_of(ts->t, typed->type, loc - typed->loc, &path, &at) || path.failed)
+	if (!len || e || !types_path_of(ts->t, ses_typed_ref(ts, typed), loc - typed->loc, &path, &at) || path.failed)
 		return 0;
 	uint64_t over = loc - typed->loc - at.off;
 	if (over)
@@ -308,7 +411,7 @@ bool ses_typed_member(struct ses_snap *sn, uint64_t va, const char *path, size_t
 		return false;
 	struct err *e = ses_types_lock(sn, &ts);
 	if (!e)
-		e = types_path(ts->t, typed->type, path, len, &at);
+		e = types_path(ts->t, ses_typed_ref(ts, typed), path, len, &at);
 	err_free(e);
 	if (e || at.off >= typed->len)
 		return false;

@@ -16,6 +16,7 @@ struct ses_typeset {
 	struct types *t;
 	struct ses_snap *sn;  /* whose holder of the lock asks; not a reference */
 	uint64_t decl_hash;   /* of the declarations it was made from */
+	struct from_image *from; /* ses_dwarf.c: what became of the image's types */
 	size_t lost_cnt;      /* declarations that could not be read */
 };
 
@@ -37,6 +38,12 @@ _must_use_ struct err *ses_types_foresee(struct ses_snap *sn, const struct edits
 /* Brings in what is known of the names in `text`, so that it can be parsed. */
 void ses_types_know(struct ses_typeset *ts, const char *text, size_t len);
 
+/* The same of one struct, union or enum. */
+void ses_types_know_tag(struct ses_typeset *ts, const char *name, size_t len);
+
+/* Type number `idx` of the image, complete where it can be; {0} when C has no word for it. */
+struct types_ref ses_dwarf_type(struct ses_typeset *ts, uint32_t idx);
+
 /* A type or prototype as somebody typed it, into the set. Errors as those of the parser. */
 _must_use_ struct err *ses_types_parse(struct ses_typeset *ts, const char *text, size_t len, struct types_ref *ret);
 _must_use_ struct err *ses_types_parse_proto(struct ses_typeset *ts, const char *text, size_t len, struct types_ref *ret,
@@ -45,13 +52,20 @@ _must_use_ struct err *ses_types_parse_proto(struct ses_typeset *ts, const char 
 /* What was printed of a type, for a line: a body in it is left out. Borrows from `b`. */
 struct ses_text ses_types_line(const struct buf *b);
 
+/* Appends a C header that compiles by itself: what was declared, what typed data and prototypes use, and with `is_all` every type
+ * of debug information. */
+_must_use_ struct err *ses_types_header(struct ses_snap *sn, bool is_all, struct buf *ret);
+
 /* --- typed data ------------------------------------------------------------------------------------------------ */
 
 /* A stretch of data that has a type. Sorted by loc, none overlaps another. */
 struct ses_typed {
 	uint32_t loc, len;
-	struct types_ref type; /* of the snapshot's set */
+	struct types_ref stated; /* of the snapshot's set; {0}: debug information says it */
+	uint32_t image_type;
 };
+/* Its type, with as many bytes as it is long. */
+struct types_ref ses_typed_ref(struct ses_typeset *ts, const struct ses_typed *t);
 /* The snapshot's, made on first use; none on error. */
 const struct ses_typed *ses_typed(struct ses_snap *sn, uint32_t *ret_cnt);
 /* The one that covers loc, or null. O(log n). */

@@ -93,7 +93,7 @@ void ses_type_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_t
 	_cleanup_buf_ struct buf b = {0};
 	struct err *e = typed && typed->loc == loc ? ses_types_lock(sn, &ts) : &err_not_found;
 	if (!e) {
-		types_print(ts->t, typed->type, NULL, &b);
+		types_print(ts->t, ses_typed_ref(ts, typed), NULL, &b);
 		struct ses_text line = ses_types_line(&b);
 		char *s = arena_strndup(a, line.s, line.len);
 		ret->text = ses_text_of(s, line.len);

@@ -127,6 +127,7 @@ uint32_t types_decl_add(struct types *t, const struct types_decl *d, uint32_t na
 	uint32_t idx = (uint32_t)t->decls.cnt - 1;
 	struct types_name *n = &t->names.data[name];
 	uint32_t *slot = d->kind == TYPES_D_TAG ? &n->tag : &n->ident;
+	t->decls.data[idx].is_builtin |= t->is_builtin;
 	t->decls.data[idx].prev = *slot;
 	t->decls.data[idx].name = n->s;
 	t->decls.data[idx].order = ++t->order;

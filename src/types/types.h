@@ -247,6 +247,36 @@ bool types_same(const struct types *t, struct types_ref a, struct types_ref b);
 bool types_compatible(const struct types *t, struct types_ref a, struct types_ref b);
 bool types_same_across(const struct types *t, struct types_ref a, const struct types *u, struct types_ref b);
 
+/* --- building ------------------------------------------------------------------------------------------------------- */
+
+/* From now on everything that is declared is a builtin: text may declare it anew, and a body then makes a type of its own.
+ * Within the text of such declarations themselves the rules of C hold. */
+void types_set_builtin(struct types *t, bool on);
+
+/* Types from records. {0} when a limit is met, memory is out or C has no such type; the set is good as it was then. Names are
+ * copied; one that is a keyword counts as none. */
+struct types_ref types_build_base(struct types *t, enum types_base b);
+struct types_ref types_build_pointer(struct types *t, struct types_ref target);
+struct types_ref types_build_array(struct types *t, struct types_ref elem, uint64_t cnt, bool is_open);
+struct types_ref types_build_vector(struct types *t, struct types_ref elem, uint64_t len); /* len: bytes */
+struct types_ref types_build_func(struct types *t, struct types_ref result, const struct types_param *params, uint32_t cnt, uint32_t flags);
+/* A struct, union or enum, still incomplete; `len` 0: without a tag. */
+struct types_ref types_build_tag(struct types *t, enum types_kind kind, const char *name, size_t len);
+struct types_ref types_build_typedef(struct types *t, const char *name, size_t len, struct types_ref target);
+/* A constant whose name something else has gets a number behind it. */
+bool types_build_enum(struct types *t, struct types_ref r, const struct types_const *consts, uint32_t cnt, uint32_t len, bool is_signed);
+/* A name in the set's memory, for members; null for none. */
+const char *types_build_name(struct types *t, const char *name, size_t len);
+
+/*
+ * Completes a struct or union whose members' places (`off`, of bit-fields `bit_off` too) and length in bytes are given, and says
+ * what it took to say that in C: nothing or `aligned`; `packed`, with members named _gap_HEX where nothing is; or, where
+ * members overlap in a way that C cannot say, one array _bytes. Members' types must be complete, in the order of their places.
+ */
+enum types_built { TYPES_BUILT_NOT, TYPES_BUILT_PLAIN, TYPES_BUILT_PACKED, TYPES_BUILT_BYTES };
+enum types_built types_build_struct(struct types *t, struct types_ref r, const struct types_member *members, uint32_t cnt, uint64_t len,
+				    uint32_t align);
+
 /*
  * Printing. What is printed parses to the same type again. All append to `ret`; test `failed` at the end. Text is cut
  * nowhere; memory is the only limit, and what is printed is at most a small multiple of what was parsed.
@@ -258,5 +288,7 @@ void types_print(const struct types *t, struct types_ref r, const char *name, st
 void types_print_decl(const struct types *t, uint32_t idx, struct buf *ret);
 /* All declarations that are not builtins, in an order that parses: a header. */
 void types_print_all(const struct types *t, struct buf *ret);
+/* The declarations chosen and all they need, builtins too, in an order that C takes: a header that compiles by itself. */
+void types_print_header(const struct types *t, const uint32_t *decls, uint32_t cnt, struct buf *ret);
 
 #endif

@@ -324,14 +324,16 @@ static void body_enum(struct types_parser *p, uint32_t id, struct types_type *re
 }
 
 /* The type of a tag, made when new; 0 on failure. */
-static uint32_t tagged_id(struct types_parser *p, enum types_kind kind, const struct types_token *tag)
+static uint32_t tagged_id(struct types_parser *p, enum types_kind kind, const struct types_token *tag, bool has_body)
 {
 	static const char *const words[] = {[TYPES_STRUCT] = "struct", [TYPES_UNION] = "union", [TYPES_ENUM] = "enum"};
 	struct types *t = p->t;
 	uint32_t idx = tag->name ? t->names.data[tag->name].tag : 0;
 	if (p->err)
 		return 0;
-	if (idx) {
+	/* What came with the set is only there until somebody says what it is. */
+	bool is_anew = idx && has_body && t->decls.data[idx].is_builtin && !t->is_builtin;
+	if (idx && !is_anew) {
 		uint32_t id = t->decls.data[idx].type.id;
 		enum types_kind was = t->types.data[id].kind;
 		if (was != kind)
@@ -361,7 +363,7 @@ struct types_ref types_tagged(struct types_parser *p)
 	bool has_body = types_is(p, '{');
 	if (!tag.name && !has_body)
 		types_fail(p, &p->lex.tok, "a tag or '{' expected");
-	uint32_t id = tagged_id(p, kind, &tag);
+	uint32_t id = tagged_id(p, kind, &tag, has_body);
 	if (has_body && types_enter(p) && !p->err) {
 		struct types_type rec = {.kind = kind, .depth = 1, .name = p->t->types.data[id].name};
 		if (kind == TYPES_ENUM)

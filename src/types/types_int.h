@@ -54,6 +54,7 @@ struct types {
 	VEC(struct types_saved) saved;
 	uint32_t base_id[TYPES_B_COUNT];
 	uint32_t order;
+	bool is_builtin;      /* types_set_builtin() */
 	bool is_full;         /* a limit was met or memory ran out; the parser turns it into an error */
 };
 

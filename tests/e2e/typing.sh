@@ -34,7 +34,7 @@ done
 like "a scalar is a number of its type" 'dd 42 +; int$' "$(line counter 3 'dd')"
 like "an enum is a constant" 'dd GREEN +; enum color$' "$(line color 3 'dd')"
 like "text is a string" '"hey\\n" +; char \[8\], 8 bytes$' "$(line text 3 'char')"
-like "a pointer that is null" 'dq 0 +; int \(\*\)\(const char \*\)' "$(line handler 3 'dq')"
+like "what no byte of the file backs" 'dq \? +; int \(\*\)\(const char \*\)' "$(line handler 3 'dq')"
 like "a struct is its own line" 'struct item +; 32 bytes$' "$(line one 3 'struct')"
 like "and members follow" '\.at\.y +dd 8 +; int$' "$(line one 9 'at\.y')"
 like "bit-fields too" '\.kind +1 +; unsigned int:5$' "$(line one 9 'kind')"

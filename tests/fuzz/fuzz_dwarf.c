@@ -27,6 +27,25 @@ static void check(const struct fmt_bin *b, const struct dbg_funcs *funcs, const 
 	}
 }
 
+static void check_types(const struct dbg_types *t)
+{
+	for (size_t i = 0; i < t->list.cnt; i++) {
+		const struct dbg_type *x = &t->list.data[i];
+		if (x->target >= t->list.cnt || x->kind >= DBG_T_KIND_COUNT || x->sub_first > t->subs.cnt || x->sub_cnt > t->subs.cnt - x->sub_first)
+			abort();
+		if (!i != (x->kind == DBG_T_VOID))
+			abort();
+	}
+	for (size_t i = 0; i < t->subs.cnt; i++) {
+		if (t->subs.data[i].type >= t->list.cnt)
+			abort();
+	}
+	for (size_t i = 0; i < t->vars.cnt; i++) {
+		if (t->vars.data[i].type >= t->list.cnt || (i && t->vars.data[i - 1].va >= t->vars.data[i].va))
+			abort();
+	}
+}
+
 static struct err *take_answer(const uint8_t *bytes, size_t len, struct dbg_funcs *funcs, struct dbg_lines *lines,
 			       struct findings *f)
 {
@@ -44,7 +63,8 @@ static struct err *take_answer(const uint8_t *bytes, size_t len, struct dbg_func
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct fmt_bin *b = NULL;
-	struct dbg_funcs funcs = {0};
+	struct dbg_types types = {0};
+	struct dbg_funcs funcs = {.types = &types};
 	struct dbg_lines lines = {0};
 	struct findings f = {0};
 	struct err *e;
@@ -61,6 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		if (e)
 			abort();
 	}
+	check_types(&types);
+	dbg_types_fini(&types);
 	fuzz_accepted += funcs.list.cnt > 0;
 	fuzz_rejected += f.list.cnt > 0;
 	err_free(e);
