@@ -15,15 +15,26 @@ struct victim {
 	const char *author, *note; /* of the edit at the bottom of it */
 };
 
-/* ?1 is the author or null for anybody. */
+/* ?1 is the author or null for anybody, ?2 what it must be older than: a run of steps looks at each revision once. */
 static const char undo_sql[] =
 	"SELECT rev, target, seq_first, seq_cnt, author, note FROM revision WHERE undone_by IS NULL AND step=0"
-	" AND (?1 IS NULL OR author=?1) ORDER BY rev DESC LIMIT 1";
-/* An undo that is newer than every edit: else its redo would come back under what was done since. */
+	" AND (?1 IS NULL OR author=?1) AND rev<?2 ORDER BY rev DESC LIMIT 1";
+/* An undo that is newer than every edit (?3): else its redo would come back under what was done since. */
 static const char redo_sql[] =
 	"SELECT u.rev, u.target, u.seq_first, u.seq_cnt, t.author, t.note FROM revision u JOIN revision t ON t.rev=u.target"
-	" WHERE u.undone_by IS NULL AND u.step=1 AND (?1 IS NULL OR t.author=?1) AND u.rev >"
-	" (SELECT coalesce(max(rev), 0) FROM revision WHERE step=0 AND (?1 IS NULL OR author=?1)) ORDER BY u.rev DESC LIMIT 1";
+	" WHERE u.undone_by IS NULL AND u.step=1 AND (?1 IS NULL OR t.author=?1) AND u.rev<?2 AND u.rev>?3 ORDER BY u.rev DESC LIMIT 1";
+/* Edits among the revisions after ?2. */
+static const char newest_sql[] = "SELECT max(rev) FROM revision WHERE rev>?2 AND step=0 AND (?1 IS NULL OR author=?1)";
+
+struct undo_ask {
+	bool is_redo;
+	const char *author;         /* whose edits; null: anybody's */
+	struct edits_revision rev;  /* who does this */
+	bool is_dry_run;
+	/* From step to step: */
+	uint64_t below;             /* the revision that was taken back last */
+	uint64_t seen, newest_edit; /* up to revision `seen` the newest edit is this */
+};
 
 static struct err *column_copy(sqlite3_stmt *st, int col, struct arena *a, const char **ret)
 {
@@ -35,15 +46,36 @@ static struct err *column_copy(sqlite3_stmt *st, int col, struct arena *a, const
 	return *ret ? NULL : &err_nomem;
 }
 
-static struct err *find_victim(struct edits *e, bool is_redo, const char *author, struct arena *a, struct victim *ret)
+/* Others may edit between two steps: what is new since the last one is looked at. */
+static struct err *find_newest_edit(struct edits *e, struct undo_ask *ask, uint64_t rev)
 {
 	_cleanup_stmt_ sqlite3_stmt *st = NULL;
 	bool has_row = false;
-	struct err *why = edits_prepare(e, is_redo ? redo_sql : undo_sql, &st);
+	struct err *why = edits_prepare(e, newest_sql, &st);
 	if (why)
 		return why;
-	if (author)
-		sqlite3_bind_text(st, 1, author, -1, SQLITE_STATIC);
+	if (ask->author)
+		sqlite3_bind_text(st, 1, ask->author, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 2, (sqlite3_int64)ask->seen);
+	why = edits_step_row(e, st, &has_row);
+	if (!why && has_row)
+		ask->newest_edit = MAX(ask->newest_edit, (uint64_t)sqlite3_column_int64(st, 0));
+	ask->seen = rev;
+	return why;
+}
+
+static struct err *find_victim(struct edits *e, struct undo_ask *ask, struct arena *a, struct victim *ret)
+{
+	_cleanup_stmt_ sqlite3_stmt *st = NULL;
+	bool has_row = false;
+	struct err *why = edits_prepare(e, ask->is_redo ? redo_sql : undo_sql, &st);
+	if (why)
+		return why;
+	if (ask->author)
+		sqlite3_bind_text(st, 1, ask->author, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 2, (sqlite3_int64)ask->below);
+	if (ask->is_redo)
+		sqlite3_bind_int64(st, 3, (sqlite3_int64)ask->newest_edit);
 	why = edits_step_row(e, st, &has_row);
 	if (why || !has_row)
 		return why ? why : &err_not_found;
@@ -124,20 +156,15 @@ struct err *edits_set_undone_by(struct edits *e, uint64_t rev, uint64_t by)
 	return edits_run(e, st);
 }
 
-struct undo_ask {
-	bool is_redo;
-	const char *author;         /* whose edits; null: anybody's */
-	struct edits_revision rev;  /* who does this */
-	bool is_dry_run;
-};
-
-static struct err *take_back(struct edits *e, const struct undo_ask *ask, struct arena *a, struct edits_step *ret)
+static struct err *take_back(struct edits *e, struct undo_ask *ask, struct arena *a, struct edits_step *ret)
 {
 	struct edits_writer w;
 	struct victim v;
 	struct err *why = edits_writer_begin(&w, e);
+	if (!why && ask->is_redo)
+		why = find_newest_edit(e, ask, w.state.rev);
 	if (!why)
-		why = find_victim(e, ask->is_redo, ask->author, a, &v);
+		why = find_victim(e, ask, a, &v);
 	if (!why)
 		why = take_back_entries(&w, &v, a);
 	if (why)
@@ -157,7 +184,7 @@ static struct err *take_back(struct edits *e, const struct undo_ask *ask, struct
 	return NULL;
 }
 
-static struct err *take_back_steps(struct edits *e, unsigned steps, const struct undo_ask *ask, struct arena *a,
+static struct err *take_back_steps(struct edits *e, unsigned steps, struct undo_ask *ask, struct arena *a,
 				   struct edits_steps *ret)
 {
 	uint32_t cnt = 0, cap = 0;
@@ -184,8 +211,10 @@ static struct err *take_back_steps(struct edits *e, unsigned steps, const struct
 			edits_rollback(e);
 		else
 			why = edits_end(e);
-		if (!why)
+		if (!why) {
 			out[cnt++] = one;
+			ask->below = one.target;
+		}
 		if (ask->is_dry_run)
 			break;
 	}
@@ -196,7 +225,7 @@ static struct err *take_back_steps(struct edits *e, unsigned steps, const struct
 static struct err *undo_ask(bool is_redo, const char *author, const struct edits_opts *opts, struct arena *a, struct undo_ask *ret)
 {
 	const char *who = opts->author && *opts->author ? opts->author : edits_login(a);
-	*ret = (struct undo_ask){.is_redo = is_redo, .author = author, .is_dry_run = opts->is_dry_run,
+	*ret = (struct undo_ask){.is_redo = is_redo, .author = author, .is_dry_run = opts->is_dry_run, .below = INT64_MAX,
 				 .rev = {.author = who, .note = opts->note, 
 					 .author_kind = edits_author_kind_name(opts->author_kind)}};
 	return who ? NULL : &err_nomem;

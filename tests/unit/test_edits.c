@@ -536,6 +536,41 @@ static void test_shapes_refused(void **state)
 	arena_fini(&a);
 }
 
+/* Thousands of steps at once, between another author's edits: each revision is met once, so this ends. */
+static void test_long_undo(void **state)
+{
+	enum { CNT = 3000 };
+	struct edits *e = must_open(db_path("edits.db"));
+	struct arena a = {0};
+	struct edits_steps steps;
+	struct edits_view *v;
+	struct edits_opts o = {.if_rev = -1, .author = "ann"};
+	for (int i = 0; i < CNT; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "name_%d", i);
+		struct edits_change c = set(EDITS_NAME, (uint64_t)i, "", name);
+		commit_as(e, &c, 1, authors[i % 2]);
+	}
+	assert_null(edits_undo(e, CNT, "ann", &o, &a, &steps));
+	assert_int_equal(steps.cnt, CNT / 2);
+	for (uint32_t i = 0; i < steps.cnt; i++)
+		assert_int_equal(steps.list[i].target, CNT - 1 - 2 * i);
+	assert_null(edits_undo(e, CNT, NULL, &o, &a, &steps));
+	assert_int_equal(steps.cnt, CNT / 2);
+	assert_null(edits_view_get(e, NULL, &v));
+	assert_null(edits_find(v, EDITS_NAME, 1, ""));
+	edits_view_unref(v);
+	assert_null(edits_redo(e, CNT * 2, NULL, &o, &a, &steps));
+	assert_int_equal(steps.cnt, CNT);
+	assert_null(edits_view_get(e, NULL, &v));
+	for (int i = 0; i < CNT; i++)
+		assert_non_null(edits_find(v, EDITS_NAME, (uint64_t)i, ""));
+	edits_view_unref(v);
+	no_fault(e);
+	edits_close(e);
+	arena_fini(&a);
+}
+
 static void test_directives_and_touches(void **state)
 {
 	struct edits *e = must_open(db_path("edits.db"));
@@ -655,7 +690,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
 	const struct CMUnitTest tests[] = {
-		T(test_model), T(test_atomic_and_dry_run), T(test_if_rev), T(test_shapes_refused), T(test_directives_and_touches),
+		T(test_model), T(test_atomic_and_dry_run), T(test_if_rev), T(test_long_undo), T(test_shapes_refused), T(test_directives_and_touches),
 		T(test_no_file), T(test_damaged_pages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
