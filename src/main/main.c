@@ -24,6 +24,7 @@ int main(int argc, char **argv)
 	 * they are freed. Left alone, the limit rises with the first of them that is freed, and what
 	 * the analysis gave back stays resident between its other arrays. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	tui_join_operations();
 	/* The workbench's own, which the command line does not know. */
 	if (argc > 1 && !strcmp(argv[1], "keys"))
 		return print_keys(argc - 2, argv + 2);

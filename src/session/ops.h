@@ -162,6 +162,18 @@ void ops_escape(struct buf *out, const char *s, size_t len);
 /* Cells a terminal gives the text (UTF-8): wide characters count two. */
 uint32_t ops_text_width(const char *s, size_t len);
 
+/* --- what a front end adds --- */
+
+/* Rows of `scry doctor` and a section of the manual page about the front end itself. Set once, before anything runs. */
+struct ops_front {
+	void (*doctor)(struct ops_req *rq);
+	void (*man)(struct buf *out); /* roff, from a .SH on */
+};
+void ops_set_front(const struct ops_front *f);
+const struct ops_front *ops_get_front(void);
+/* A row of `scry doctor`: `e` (taken) is what is wrong and what to do, null: `fine`. */
+void ops_doctor_row(struct ops_req *rq, const char *what, struct err *e, const char *fine);
+
 /* --- generators ------------------------------------------------------------------------------------------ */
 
 void ops_write_man(struct buf *out);                                 /* roff */

@@ -63,7 +63,8 @@ void ops_write_usage(struct buf *out)
 			 "scry --plain FILE         the same a line at a time, for screen readers\n"
 			 "scry --rpc SOCKET FILE    the workbench, steered over a socket as well\n"
 			 "scry ui SOCKET METHOD ... ask a live workbench something: scry ui work goto main\n"
-			 "scry keys                 every action of the workbench and its keys\n"
+			 "scry --keys ghidra FILE   with other keys: ida, ghidra, binja, vim-strict, r2, or a file\n"
+			 "scry keys [--preset NAME] every action of the workbench and its keys\n"
 			 "scry COMMAND FILE ...     answer one question about it\n\ncommands:\n");
 	for (size_t i = 0; i < cnt; i++) {
 		size_t began = out->len;
@@ -228,6 +229,8 @@ void ops_write_man(struct buf *out)
 		roff_text(out, exit_statuses[i].meaning);
 		buf_add_ch(out, '\n');
 	}
+	if (ops_get_front())
+		ops_get_front()->man(out);
 	buf_add_str(out, ".SH ENVIRONMENT\n.TP\n.B SCRY_STORE\nthe folder of the store; else $XDG_DATA_HOME/scry, else ~/.local/share/scry\n"
 			 ".TP\n.B NO_COLOR\nno colour, whatever the terminal\n"
 			 ".SH NOTES\nA target that is cut or rewritten while scry has it open is noticed and said; stores through another process's\n"

@@ -101,7 +101,19 @@ struct err *ops_analyze(struct ops_req *rq)
 
 /* --- doctor --- */
 
-static void doctor_row(struct ops_req *rq, const char *what, struct err *e, const char *fine)
+static const struct ops_front *tool_front;
+
+void ops_set_front(const struct ops_front *f)
+{
+	tool_front = f;
+}
+
+const struct ops_front *ops_get_front(void)
+{
+	return tool_front;
+}
+
+void ops_doctor_row(struct ops_req *rq, const char *what, struct err *e, const char *fine)
 {
 	struct ops_out *o = rq->out;
 	(void)ops_out_item(o);
@@ -124,9 +136,9 @@ static void doctor_store(struct ops_req *rq)
 		e = err_fix(e, "set SCRY_STORE to a folder you can write; until then analyses are kept in memory only");
 	_cleanup_free_ char *root = store_default_root();
 	bool is_ok = !e;
-	doctor_row(rq, "store", e, root ? root : "");
+	ops_doctor_row(rq, "store", e, root ? root : "");
 	if (is_ok)
-		doctor_row(rq, "journal", NULL, !strcmp(mode, "wal") ? "write-ahead log" :
+		ops_doctor_row(rq, "journal", NULL, !strcmp(mode, "wal") ? "write-ahead log" :
 			   "rollback journal: this file system has no shared memory, so readers wait for writers");
 	store_close(st);
 }
@@ -148,7 +160,7 @@ static void doctor_sandbox(struct ops_req *rq)
 	if (e)
 		e = err_fix(e, "DWARF and drawings need a kernel with seccomp; everything else works");
 	buf_fini(&out);
-	doctor_row(rq, "sandbox", e, "seccomp child answers");
+	ops_doctor_row(rq, "sandbox", e, "seccomp child answers");
 }
 
 static struct err *doctor_try_arch(enum arch_id id)
@@ -169,24 +181,26 @@ static void doctor_terminal(struct ops_req *rq)
 	struct err *e = NULL;
 	if (!term || !*term || !strcmp(term, "dumb"))
 		e = err_fix(err_new(ERR_ENV, "TERM is %s", term && *term ? term : "not set"), "the workbench needs a terminal; the commands do not");
-	doctor_row(rq, "terminal", e, color && *color ? "truecolour" : term ? term : "");
+	ops_doctor_row(rq, "terminal", e, color && *color ? "truecolour" : term ? term : "");
 	e = is_utf8 ? NULL : err_fix(err_new(ERR_ENV, "the locale is not UTF-8"), "export LC_ALL=C.UTF-8");
-	doctor_row(rq, "locale", e, lang ? lang : "");
+	ops_doctor_row(rq, "locale", e, lang ? lang : "");
 }
 
 struct err *ops_doctor(struct ops_req *rq)
 {
 	ops_out_list(rq->out, NULL);
 	doctor_store(rq);
-	doctor_row(rq, "x86 decoder", doctor_try_arch(ARCH_ID_X86_64), "Zydis");
-	doctor_row(rq, "AArch64 decoder", doctor_try_arch(ARCH_ID_A64), "Capstone");
-	doctor_row(rq, "SHA-256", ses_sha256_try(), "libcrypto");
-	doctor_row(rq, "DWARF", dl_load("libdw.so.1", "names, prototypes and lines from debug information", "libdw1", NULL, 0), "libdw");
-	doctor_row(rq, "zstd sections", dl_load("libzstd.so.1", "debug sections compressed with zstd", "libzstd1", NULL, 0), "libzstd");
-	doctor_row(rq, "regular expressions", regex_try(), "PCRE2");
-	doctor_row(rq, "drawings", ses_graphviz_try(), "Graphviz");
+	ops_doctor_row(rq, "x86 decoder", doctor_try_arch(ARCH_ID_X86_64), "Zydis");
+	ops_doctor_row(rq, "AArch64 decoder", doctor_try_arch(ARCH_ID_A64), "Capstone");
+	ops_doctor_row(rq, "SHA-256", ses_sha256_try(), "libcrypto");
+	ops_doctor_row(rq, "DWARF", dl_load("libdw.so.1", "names, prototypes and lines from debug information", "libdw1", NULL, 0), "libdw");
+	ops_doctor_row(rq, "zstd sections", dl_load("libzstd.so.1", "debug sections compressed with zstd", "libzstd1", NULL, 0), "libzstd");
+	ops_doctor_row(rq, "regular expressions", regex_try(), "PCRE2");
+	ops_doctor_row(rq, "drawings", ses_graphviz_try(), "Graphviz");
 	doctor_sandbox(rq);
 	doctor_terminal(rq);
+	if (tool_front)
+		tool_front->doctor(rq);
 	ops_out_end_list(rq->out, rq->out->item_cnt);
 	return NULL;
 }

@@ -11,6 +11,9 @@ int tui_run(const char *path);
 /* The same a line at a time on stdin and stdout, for screen readers: a verb's key and what it is about. */
 int tui_run_plain(const char *path);
 
+/* Adds the terminal to `scry doctor` and the workbench's options to the manual. To be called first. */
+void tui_join_operations(void);
+
 /*
  * Takes an option of the workbench from the front of the words (those after words[0]) and gives true: --keys NAME,
  * --color DEPTH, --rpc SOCKET (docs/driving.md),

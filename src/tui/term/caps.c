@@ -183,6 +183,7 @@ static bool reply_ground(struct term_caps *c, const char *s, size_t len)
 			return false;
 		luma += value * 100 / ((1u << (4 * digits)) - 1) * weight[part];
 	}
+	c->has_ground = true;
 	bool is_light = luma > 5000;
 	bool changed = is_light != c->is_light;
 	c->is_light = is_light;

@@ -28,6 +28,7 @@ struct term_caps {
 	bool is_console;     /* the Linux console: no alternate screen, few queries */
 	bool is_utf8;        /* the locale's character set */
 	bool is_light;       /* the terminal's ground is light */
+	bool has_ground;     /* it said which */
 	bool has_sync, has_margins, has_bce /* erasing takes the ground */, has_key_codes /* kitty's keyboard protocol */;
 	uint32_t no;         /* 1 << enum term_cap: SCRY_NO named it */
 	bool is_asked, is_answered; /* queries sent; device attributes, the last of them, arrived */
