@@ -208,6 +208,8 @@ static struct err *check_header(struct image *im, const uint8_t *sha256)
 		return damaged("the checksum of its header is wrong");
 	if (h.file_len != im->len)
 		return damaged("it was cut");
+	if (!im->space.file)
+		im->space.file_len = h.target_len; /* until all was held against it */
 	if (h.target_len != im->space.file_len ||
 	    (sha256 && memcmp(h.target_sha256, sha256, sizeof(h.target_sha256))))
 		return err_new(ERR_STALE, "the image belongs to another file");
@@ -246,6 +248,8 @@ static struct err *open_bytes(struct image *im, const uint8_t *sha256)
 	set_pointers(im);
 	set_space(im);
 	e = check_segs(im);
+	if (!im->space.file)
+		im->space.file_len = 0;
 	return e ? e : space_prepare(&im->space);
 }
 

@@ -265,7 +265,8 @@ struct image;
 
 /* Maps `path` and checks owner, header, section table, versions and the target's identity. Errors: not_found (no
  * such file), stale (other format or engine version, other target: make it anew), bad_input (damaged: make it
- * anew). `target` bytes are borrowed and must outlive the image. Cost does not depend on size. */
+ * anew). `target` bytes are borrowed and must outlive the image; null: they are not to be had, and every place reads as one
+ * without bytes in the file. Cost does not depend on size. */
 _must_use_ struct err *image_open(const char *path, const uint8_t *target, uint64_t target_len,
 				  const uint8_t sha256[32], struct image **ret);
 

@@ -86,6 +86,9 @@ struct ops_req {
 	const struct ops_args *args;
 	struct arena *arena;
 	struct ops_out *out;
+	struct ses_project *project; /* that the target is a binary of, or null */
+	uint32_t binary;             /* which one */
+	bool no_store;               /* of the sessions an operation opens itself */
 };
 
 struct ops_op {

@@ -399,6 +399,8 @@ static struct err *export_patched(struct export *x)
 {
 	const struct file *f = x->rq->sn->ses->file;
 	size_t cnt;
+	if (!f)
+		return err_new(ERR_UNSUPPORTED, "export: the bytes of %s are gone", x->rq->sn->ses->path);
 	const struct edits_fact *patches = edits_range(x->rq->sn->edits, EDITS_PATCH, 0, UINT64_MAX, &cnt);
 	buf_add(&x->out, f->data, f->len);
 	if (x->out.failed)

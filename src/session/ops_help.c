@@ -8,6 +8,7 @@
 static const struct { const char *name, *value, *help; } global_opts[] = {
 	{"json", NULL, "print the answer as one JSON document"},
 	{"color", "WHEN", "never, auto or always; NO_COLOR counts as never"},
+	{"project", "P.json", "FILE is a binary of this project, by its label; BINARY!ADDR is FILE and ADDR"},
 	{"no-store", NULL, "keep nothing on disk: analyse in memory"},
 	{"help", NULL, "say what the command takes"},
 };
@@ -59,7 +60,8 @@ void ops_write_usage(struct buf *out)
 {
 	size_t cnt;
 	const struct ops_op *ops = ops_table(&cnt);
-	buf_add_str(out, "scry FILE                 open the workbench on a program\n"
+	buf_add_str(out, "scry FILE...              open the workbench on a program, or on several\n"
+			 "scry --project P.json     the same on a project (scry help project_create)\n"
 			 "scry --plain FILE         the same a line at a time, for screen readers\n"
 			 "scry --rpc SOCKET FILE    the workbench, steered over a socket as well\n"
 			 "scry ui SOCKET METHOD ... ask a live workbench something: scry ui work goto main\n"

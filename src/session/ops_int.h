@@ -57,6 +57,18 @@ struct err *ops_doctor(struct ops_req *rq);
 struct err *ops_version(struct ops_req *rq);
 struct err *ops_man(struct ops_req *rq);
 struct err *ops_completion(struct ops_req *rq);
+struct err *ops_project_create(struct ops_req *rq);
+struct err *ops_project_list(struct ops_req *rq);
+struct err *ops_project_add(struct ops_req *rq);
+struct err *ops_project_remove(struct ops_req *rq);
+struct err *ops_project_search(struct ops_req *rq);
+struct err *ops_project_follow(struct ops_req *rq);
+
+/* References to va from other binaries of the request's project; none without one. */
+struct ses_far_xref;
+struct ses_far_list;
+_must_use_ struct err *ops_far_xrefs(struct ops_req *rq, uint64_t va, uint32_t limit, struct ses_far_list *ret);
+const char *ops_far_label(struct ops_req *rq, const struct ses_far_xref *x);
 
 /* The answer's etag into rq->out, of a page of the listing only what is known before it is made. */
 void ops_etag_begin(struct ops_req *rq);

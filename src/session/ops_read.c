@@ -3,6 +3,7 @@
 #include "session/ops_int.h"
 
 #include "base/glob.h"
+#include "session/project.h"
 
 #include <string.h>
 
@@ -360,10 +361,31 @@ struct err *ops_bytes(struct ops_req *rq)
 
 /* --- references and search --- */
 
+static bool xref_item(struct ops_out *o, const struct ses_xref *x, const char *binary)
+{
+	if (!ops_out_item(o))
+		return false;
+	ops_out_addr(o, "from", x->from);
+	ops_out_addr(o, "to", x->to);
+	ops_out_cstr(o, "kind", x->kind);
+	ops_out_text(o, "func", x->func);
+	if (x->has_func)
+		ops_out_addr(o, "func_addr", x->func_addr);
+	else
+		ops_out_null(o, "func_addr");
+	ops_out_text(o, "text", x->text);
+	if (binary)
+		ops_out_cstr(o, "binary", binary);
+	ops_out_end_item(o);
+	return true;
+}
+
+/* Those of other binaries come after the target's own. */
 struct err *ops_xrefs(struct ops_req *rq)
 {
 	struct ses_page page;
 	struct ses_xref *x;
+	struct ses_far_list far = {0};
 	uint32_t i;
 	struct ses_xref_ask ask = {.from = ops_arg_is_set(rq->args, "from"), .whole_func = ops_arg_is_set(rq->args, "whole")};
 	if (ask.from && ops_arg_is_set(rq->args, "to"))
@@ -373,23 +395,19 @@ struct err *ops_xrefs(struct ops_req *rq)
 		e = ops_addr(rq, "addr", 0, &ask.va);
 	if (!e)
 		e = ses_xrefs(rq->sn, rq->call, &ask, &page, rq->arena, &x);
+	uint64_t far_off = page.offset > page.total ? page.offset - page.total : 0;
+	uint64_t far_limit = !e && page.cnt < page.limit ? far_off + (page.limit - page.cnt) : 0;
+	if (!e && !ask.from)
+		e = ops_far_xrefs(rq, ask.va, (uint32_t)MIN(far_limit, 1000000), &far);
 	if (e)
 		return e;
 	struct ops_out *o = rq->out;
 	ops_out_list(o, rq->sn);
-	for (i = 0; i < page.cnt && ops_out_item(o); i++) {
-		ops_out_addr(o, "from", x[i].from);
-		ops_out_addr(o, "to", x[i].to);
-		ops_out_cstr(o, "kind", x[i].kind);
-		ops_out_text(o, "func", x[i].func);
-		if (x[i].has_func)
-			ops_out_addr(o, "func_addr", x[i].func_addr);
-		else
-			ops_out_null(o, "func_addr");
-		ops_out_text(o, "text", x[i].text);
-		ops_out_end_item(o);
-	}
-	ops_end_page(rq, &page, i, page.total);
+	for (i = 0; i < page.cnt && xref_item(o, &x[i], NULL); i++)
+		;
+	for (uint64_t k = far_off; i >= page.cnt && k < far.cnt && xref_item(o, &far.list[k].xref, ops_far_label(rq, &far.list[k])); k++)
+		i++;
+	ops_end_page(rq, &page, i, page.total + far.total);
 	return NULL;
 }
 

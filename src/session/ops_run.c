@@ -49,7 +49,8 @@ struct err *ops_run(struct ops_req *rq)
 	struct err *e = rq->sn ? ops_changed(rq) : NULL;
 	if (e)
 		return e;
-	if (rq->sn && !rq->sn->is_preview) {
+	/* With a project an answer may rest on other targets too. */
+	if (rq->sn && !rq->sn->is_preview && !rq->project) {
 		ops_etag_begin(rq);
 		if (ops_etag_holds(rq)) {
 			ops_put_unchanged(rq);

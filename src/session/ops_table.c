@@ -169,6 +169,27 @@ static const struct ops_param p_completion[] = {
 	{.name = "shell", .type = OPS_CHOICE, .is_positional = true, .is_required = true, .choices = "bash|zsh|fish", .value = "SHELL",
 	 .help = "bash, zsh or fish"}, {NULL}};
 static const struct ops_param p_none[] = {{NULL}};
+#define P_PROJECT \
+	{.name = "project", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "P.json", .help = "the project"}
+#define P_FILES(text) \
+	{.name = "files", .type = OPS_STRING, .is_positional = true, .is_required = true, .is_repeated = true, .value = "FILE", .help = text}
+static const struct ops_param p_project_create[] = {
+	P_PROJECT, P_FILES("its binaries"), {.name = "name", .type = OPS_STRING, .value = "S", .help = "what it is called"}, {NULL}};
+static const struct ops_param p_project_add[] = {P_PROJECT, P_FILES("binaries that are new, moved, or have changed"), {NULL}};
+static const struct ops_param p_project_remove[] = {
+	P_PROJECT, {.name = "binaries", .type = OPS_STRING, .is_positional = true, .is_required = true, .is_repeated = true, .value = "BINARY",
+		    .help = "labels or paths"}, {NULL}};
+static const struct ops_param p_project_list[] = {
+	P_PROJECT, P_FLAG("sync", "analyse and index first what is new or has changed"), {NULL}};
+static const struct ops_param p_project_search[] = {
+	P_PROJECT, P_VALUE("text", false, "GLOB", "a part of a name or string; * and ?"),
+	{.name = "kind", .type = OPS_CHOICE, .choices = "name|export|import|function|symbol|given|string", .value = "K",
+	 .help = "only names (of any kind), exports, imports, functions, other symbols, names given by people, strings"},
+	{.name = "limit", .type = OPS_INT, .alias = "count", .value = "N", .help = "at most N items (JSON: 1000)"},
+	{.name = "cursor", .type = OPS_STRING, .value = "C", .help = "go on where an answer's next says"},
+	{.name = "deadline_ms", .type = OPS_INT, .value = "N", .help = "give up after N milliseconds"}, {NULL}};
+static const struct ops_param p_project_follow[] = {
+	P_PROJECT, P_VALUE("import", true, "BINARY!IMPORT", "an import of one of its binaries: bash!malloc"), {NULL}};
 
 static const struct ops_column c_info[] = {
 	{"file", "file", 'l'}, {"sha256", "sha256", 'l'}, {"size", "size", 'l'}, {"format", "format", 'l'}, {"arch", "arch", 'l'},
@@ -190,7 +211,7 @@ static const struct ops_column c_resolve[] = {{"query", "QUERY", 'l'}, {"addr", 
 					      {"name", "NAME", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_hits[] = {{"addr", "ADDR", 'r'}, {"func", "IN", 'l'}, {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_xrefs[] = {{"from", "FROM", 'r'}, {"to", "TO", 'r'}, {"kind", "KIND", 'l'}, {"func", "FUNCTION", 'l'},
-					    {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
+					    {"text", "TEXT", 'l'}, {"binary", "", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_blocks[] = {{"id", "BLOCK", 'r'}, {"addr", "ADDR", 'r'}, {"end", "END", 'r'}, {"succ", "GOES TO", 'l'},
 					     {NULL, NULL, 0}};
 static const struct ops_column c_calls[] = {{"caller", "CALLER", 'r'}, {"caller_name", "", 'l'}, {"callee", "CALLEE", 'r'},
@@ -219,6 +240,13 @@ static const struct ops_column c_analyze[] = {{"file", "file", 'l'}, {"functions
 					      {NULL, NULL, 0}};
 static const struct ops_column c_version[] = {{"version", "scry", 'l'}, {"engine", "engine", 'l'}, {"image_format", "image format", 'l'},
 					      {NULL, NULL, 0}};
+
+static const struct ops_column c_project[] = {{"label", "BINARY", 'l'}, {"state", "STATE", 'l'}, {"indexed", "INDEXED", 'l'},
+					      {"found", "FILE", 'l'}, {"why", "", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_find[] = {{"binary", "BINARY", 'l'}, {"addr", "ADDR", 'r'}, {"kind", "KIND", 'l'}, {"text", "TEXT", 'l'},
+					   {"demangled", "", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_follow[] = {{"binary", "BINARY", 'l'}, {"addr", "ADDR", 'r'}, {"name", "NAME", 'l'}, {"version", "VERSION", 'l'},
+					     {NULL, NULL, 0}};
 
 #define READ(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .needs_target = true, .help = h, .params = p, .columns = c, .run = f}
 #define TOOL(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .help = h, .params = p, .columns = c, .run = f}
@@ -310,6 +338,19 @@ static const struct ops_op ops_all[] = {
 	 .details = "Every operation analyses a file it has not seen before; this one does nothing else, and shows how far it is."},
 	{.name = "check", .cap = SES_CAP_READ, .shape = OPS_LIST, .needs_target = true, .params = p_check, .columns = c_check,
 	 .run = ops_check, .help = "verify what the store holds about a file"},
+	{.name = "project_create", .cap = SES_CAP_WRITE_FILES, .shape = OPS_LIST, .params = p_project_create, .columns = c_project,
+	 .run = ops_project_create, .help = "write a project: binaries that are looked at together",
+	 .details = "P.json is {\"name\":S, \"id\":HEX, \"binaries\":[{\"path\":P, \"label\":L, \"sha256\":HEX}]}, paths relative to its folder. "
+	 "Only binaries and their paths are needed; with sha256 scry says when a binary is another than it was. "
+	 "scry --project P.json opens the workbench on it, scry COMMAND --project P.json BINARY answers about one of its binaries."},
+	TOOL("project_list", OPS_LIST, p_project_list, c_project, ops_project_list,
+	     "the binaries of a project, and which moved, changed or vanished"),
+	{.name = "project_add", .cap = SES_CAP_WRITE_FILES, .shape = OPS_LIST, .params = p_project_add, .columns = c_project,
+	 .run = ops_project_add, .help = "put binaries into a project, or take them as they are now"},
+	{.name = "project_remove", .cap = SES_CAP_WRITE_FILES, .shape = OPS_LIST, .params = p_project_remove, .columns = c_project,
+	 .run = ops_project_remove, .help = "take binaries out of a project; the work on them stays in the store"},
+	TOOL("project_search", OPS_LIST, p_project_search, c_find, ops_project_search, "names and strings of all binaries of a project"),
+	TOOL("project_follow", OPS_LIST, p_project_follow, c_follow, ops_project_follow, "which binary of a project exports what another imports"),
 	TOOL("doctor", OPS_LIST, p_none, c_doctor, ops_doctor, "what this machine has and lacks, and what to do about it"),
 	TOOL("version", OPS_OBJECT, p_none, c_version, ops_version, "the version"),
 	TOOL("man", OPS_TEXT, p_none, NULL, ops_man, "the manual page, as roff"),

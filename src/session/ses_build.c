@@ -86,7 +86,7 @@ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret)
 			return e;
 		_cleanup_free_ char *path = store_image_path(s->store, s->sha256, st.image_gen);
 		struct image *im = NULL;
-		e = path ? image_open(path, s->file->data, s->file->len, s->sha256, &im) : &err_nomem;
+		e = path ? image_open(path, s->file ? s->file->data : NULL, s->file ? s->file->len : 0, s->sha256, &im) : &err_nomem;
 		if (e && e->kind == ERR_NOT_FOUND) {
 			err_free(e);
 			edits_view_unref(edits);
@@ -238,7 +238,9 @@ static struct err *ses_keep(struct ses *s, struct ses_base *base, struct buf *by
 	struct err *why = NULL;
 	if (s->store) {
 		struct edits_state st;
-		why = store_publish(s->store, s->sha256, s->path, bytes, base->state.rev, &st);
+		/* Whole: it is looked for from other folders. */
+		_cleanup_free_ char *real = realpath(s->path, NULL);
+		why = store_publish(s->store, s->sha256, real ? real : s->path, bytes, base->state.rev, &st);
 		if (!why)
 			why = ses_open_stored(s, ret);
 		if (!why)

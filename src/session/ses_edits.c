@@ -111,7 +111,7 @@ struct err *ses_refresh(struct ses *s)
 		return why;
 	ses_analyse_newer(s);
 	struct ses_snap *sn = ses_snap_get(s);
-	bool is_due = s->event_fd < 0 && ses_snap_is_stale(sn);
+	bool is_due = s->event_fd < 0 && s->file && ses_snap_is_stale(sn);
 	ses_snap_put(sn);
 	return is_due ? ses_build(s) : NULL;
 }

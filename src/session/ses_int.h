@@ -70,7 +70,7 @@ struct ses_snap {
 
 struct ses {
 	char *path;
-	struct file *file;
+	struct file *file;          /* null: its bytes are not to be had */
 	struct fmt_bin *bin;        /* null when the image came from the store */
 	const struct arch *arch;
 	struct store *store;        /* null: none can be had, see store_note */
@@ -95,6 +95,7 @@ struct ses {
 	struct edits *edits;        /* the connection that writes, kept from the first edit on */
 	int event_fd;               /* -1 in the foreground */
 	int watch_fd;               /* see ses_watch_fd() */
+	pthread_cond_t changed;     /* of the state */
 	pthread_mutex_t lock;       /* for the following */
 	struct ses_snap *snap;
 	struct ses_progress progress;

@@ -138,6 +138,7 @@ bool ses_snap_is_preview(const struct ses_snap *sn)
 static void ses_signal(struct ses *s)
 {
 	uint64_t one = 1;
+	pthread_cond_broadcast(&s->changed);
 	if (s->event_fd >= 0 && write(s->event_fd, &one, sizeof(one)) < 0) {
 		/* EAGAIN: it is readable already. */
 	}
@@ -239,7 +240,39 @@ const char *ses_store_note(const struct ses *s)
 
 bool ses_target_changed(const struct ses *s)
 {
-	return file_has_changed(s->file);
+	return s->file && file_has_changed(s->file);
+}
+
+bool ses_is_absent(const struct ses *s)
+{
+	return !s->file;
+}
+
+bool ses_get_sha256(const struct ses *s, uint8_t ret[32])
+{
+	struct ses *w = (struct ses *)s;
+	pthread_mutex_lock(&w->lock);
+	bool is_known = s->has_sha256;
+	if (is_known)
+		memcpy(ret, s->sha256, 32);
+	pthread_mutex_unlock(&w->lock);
+	return is_known;
+}
+
+enum ses_state ses_wait(struct ses *s, const atomic_bool *stop)
+{
+	pthread_mutex_lock(&s->lock);
+	while (s->progress.state != SES_READY && s->progress.state != SES_FAILED && !(stop && atomic_load(stop))) {
+		struct timespec t;
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_nsec += SES_EVENT_NS;
+		t.tv_sec += t.tv_nsec / 1000000000;
+		t.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&s->changed, &s->lock, &t);
+	}
+	enum ses_state state = s->progress.state;
+	pthread_mutex_unlock(&s->lock);
+	return state;
 }
 
 /* --- opening --- */
@@ -294,7 +327,7 @@ static struct err *start_worker(struct ses *s)
 void ses_analyse_newer(struct ses *s)
 {
 	struct ses_snap *sn = ses_snap_get(s);
-	bool is_due = s->event_fd >= 0 && ses_snap_is_stale(sn);
+	bool is_due = s->event_fd >= 0 && s->file && ses_snap_is_stale(sn);
 	ses_snap_put(sn);
 	if (is_due)
 		err_free(start_worker(s)); /* the snapshot stays pending, and the next edit or refresh tries again */
@@ -377,11 +410,11 @@ static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
 	return opts->background ? ses_start_worker(s) : ses_build(s);
 }
 
-struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses **ret)
+static struct ses *ses_new(const char *path, const struct ses_opts *opts)
 {
 	struct ses *s = calloc(1, sizeof(*s));
 	if (!s)
-		return &err_nomem;
+		return NULL;
 	s->event_fd = s->watch_fd = -1;
 	s->threads = opts->threads;
 	s->force = opts->force;
@@ -393,8 +426,56 @@ struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses *
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->edits_lock, NULL);
 	pthread_mutex_init(&s->worker_lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
 	s->path = strdup(path);
-	struct err *e = s->path ? ses_begin(s, opts) : &err_nomem;
+	if (s->path)
+		return s;
+	ses_close(s);
+	return NULL;
+}
+
+static bool ses_hash_of(const char *text, uint8_t ret[32])
+{
+	for (unsigned i = 0; i < 64; i++) {
+		char ch = text[i];
+		unsigned digit = ch >= '0' && ch <= '9' ? (unsigned)(ch - '0') : ch >= 'a' && ch <= 'f' ? (unsigned)(ch - 'a') + 10 : 16;
+		if (digit > 15)
+			return false;
+		ret[i / 2] = (uint8_t)(ret[i / 2] << 4 | digit);
+	}
+	return !text[64];
+}
+
+struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses **ret)
+{
+	uint8_t sha256[32] = {0};
+	if (!strncmp(path, "sha256:", 7) && ses_hash_of(path + 7, sha256) && access(path, F_OK))
+		return ses_open_absent(path, sha256, opts, ret);
+	struct ses *s = ses_new(path, opts);
+	struct err *e = s ? ses_begin(s, opts) : &err_nomem;
+	if (e) {
+		ses_close(s);
+		return e;
+	}
+	*ret = s;
+	return NULL;
+}
+
+struct err *ses_open_absent(const char *path, const uint8_t sha256[32], const struct ses_opts *opts, struct ses **ret)
+{
+	struct ses *s = ses_new(path, opts);
+	struct err *e = s ? store_open(&s->store) : &err_nomem;
+	if (!e) {
+		memcpy(s->sha256, sha256, 32);
+		s->has_sha256 = true;
+		s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
+		s->event_fd = opts->background ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+		e = ses_open_stored(s, &s->snap);
+	}
+	if (e && (e->kind == ERR_NOT_FOUND || e->kind == ERR_STALE)) {
+		err_free(e);
+		e = err_new(ERR_NOT_FOUND, "%s: the file is gone and the store has no analysis of it", path);
+	}
 	if (e) {
 		ses_close(s);
 		return e;
@@ -423,6 +504,7 @@ void ses_close(struct ses *s)
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->edits_lock);
 	pthread_mutex_destroy(&s->worker_lock);
+	pthread_cond_destroy(&s->changed);
 	free(s->store_note);
 	free(s->error_text);
 	free(s->path);

@@ -58,6 +58,15 @@ struct ses_opts {
  * it returns. Release with ses_close(), which waits for the worker (cancelling it). */
 _must_use_ struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses **ret);
 void ses_close(struct ses *s);
+/* Opens what the store knows of a target whose bytes are not to be had: names, references, comments; places read as
+ * without bytes. `path` is only shown. Error not_found when the store has no analysis of it. ses_open() does so for a path of
+ * "sha256:" and 64 hex digits. */
+_must_use_ struct err *ses_open_absent(const char *path, const uint8_t sha256[32], const struct ses_opts *opts, struct ses **ret);
+bool ses_is_absent(const struct ses *s);
+/* The target's hash, once it is known. */
+bool ses_get_sha256(const struct ses *s, uint8_t ret[32]);
+/* Waits until the session is ready or has failed, or *stop; gives the state. */
+enum ses_state ses_wait(struct ses *s, const atomic_bool *stop);
 
 /* A descriptor that becomes readable when the state, the progress (at most every 50 ms) or the revision changed; read 8 bytes to
  * rearm (eventfd). Belongs to the session. */

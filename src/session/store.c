@@ -235,3 +235,33 @@ void store_touch_stamp(const struct store *st, const uint8_t sha256[32])
 	if (fd >= 0)
 		(void)futimens(fd, NULL);
 }
+
+int64_t store_stamp_ns(const struct store *st, const uint8_t sha256[32])
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_target_path(st, sha256, "rev.stamp");
+	struct stat s;
+	return path && !stat(path, &s) ? (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec : 0;
+}
+
+bool store_has_target(const struct store *st, const uint8_t sha256[32])
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
+	return path && !access(path, R_OK);
+}
+
+char *store_project_path(const struct store *st, const char *id)
+{
+	char *path = NULL;
+	return asprintf(&path, "%s/projects/%s.db", st->root, id) < 0 ? NULL : path;
+}
+
+struct err *store_make_projects(const struct store *st)
+{
+	_cleanup_free_ char *path = NULL;
+	if (asprintf(&path, "%s/projects", st->root) < 0)
+		return &err_nomem;
+	struct err *e = store_make_root(st);
+	return e ? e : store_make_dirs(st, path);
+}

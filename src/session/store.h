@@ -58,6 +58,17 @@ _must_use_ struct err *store_publish(struct store *st, const uint8_t sha256[32],
  * SQLite's journal mode. */
 _must_use_ struct err *store_try(struct store *st, char ret_mode[16]);
 
+/* When something was last committed for that target: mtime of its rev.stamp, 0 when there is none. One stat. */
+int64_t store_stamp_ns(const struct store *st, const uint8_t sha256[32]);
+/* Whether something was ever kept of that target. One stat. */
+bool store_has_target(const struct store *st, const uint8_t sha256[32]);
+/* Where the target was when it was last analysed. Owned; null when that is not known. */
+char *store_seen_path(const struct store *st, const uint8_t sha256[32]);
+
+/* The index of a project, projects/ID.db. Owned; null without memory. */
+char *store_project_path(const struct store *st, const char *id);
+_must_use_ struct err *store_make_projects(const struct store *st);
+
 /* The 64 digits of a hash, NUL-terminated. */
 void store_hex(const uint8_t sha256[32], char ret[65]);
 

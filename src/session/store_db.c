@@ -183,6 +183,18 @@ struct err *store_get_base(struct store *st, const uint8_t sha256[32], struct ed
 	return path ? edits_load(path, ret, ret_edits) : &err_nomem;
 }
 
+char *store_seen_path(const struct store *st, const uint8_t sha256[32])
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");
+	_cleanup_db_ sqlite3 *db = path ? db_open_read(path) : NULL;
+	_cleanup_stmt_ sqlite3_stmt *q = NULL;
+	if (!db || sqlite3_prepare_v2(db, "SELECT path FROM state", -1, &q, NULL) != SQLITE_OK || sqlite3_step(q) != SQLITE_ROW)
+		return NULL;
+	const char *seen = (const char *)sqlite3_column_text(q, 0);
+	return seen && *seen ? strdup(seen) : NULL;
+}
+
 struct err *store_open_edits(const struct store *st, const uint8_t sha256[32], bool is_read_only, struct edits **ret)
 {
 	_cleanup_free_ char *path = store_target_path(st, sha256, "edits.db");

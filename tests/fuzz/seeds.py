@@ -12,6 +12,7 @@ symfile  files of names as other programs write them, behind a byte that chooses
 rpc    what a driver sends to a live workbench
 docs   documents of edit, rename --from, import and multi, behind a byte that chooses the operation (fuzz_docs.c)
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
+project  P.json, good ones and nearly (fuzz_project.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
 import json
@@ -323,10 +324,26 @@ def rpc(folder):
             f.write(row)
 
 
+PROJECT = [
+    '{"binaries":[{"path":"a"}]}', '{"name":"n","id":"00112233445566778899aabbccddeeff",\n"binaries":[\n{"path":"lib/x.so","label":"x"},\n'
+    '{"path":"/bin/y","sha256":"' + "0f" * 32 + '"}\n]}\n',
+    '{"binaries":[]}', '{"binaries":[{"path":"a","label":"\\u00e9 \\ud83d\\ude00"},\n\n{"path":"b","label":"c"}]}',
+    '{\n"name":"\\"}]","binaries":[{"label":"[{","path":"}"},{"path":"a"},{"path":"a"}]}', '{"binaries":[{"pfad":"a"}],"x":1}',
+    '{"binaries":[1,{"path":2}]}', '{"binaries":[{"path":"a",}]}',
+]
+
+
+def project(folder):
+    for i, row in enumerate(PROJECT):
+        with open(os.path.join(folder, f"p{i}"), "wb") as f:
+            f.write(row.encode())
+
+
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
-             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc}
+             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc,
+             "project": project}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
