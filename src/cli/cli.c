@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 
 #include "session/ops.h"
+#include "session/project.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@ struct cli {
 	struct ops_args args;
 	struct arena arena;
 	const char *file;
+	const char *project; /* P.json, of which `file` is a binary */
 	bool is_json, is_help, has_color, no_store, is_progress;
 };
 
@@ -127,6 +129,21 @@ static struct err *cli_unknown_option(const struct cli *c, const char *word)
 	return err_fix(err_new(ERR_INVALID, "%s: %s has no such option", word, c->op->name), "scry help %s", c->op->name);
 }
 
+/* The options every command has with a value; true when it was one. */
+static bool cli_global_value(struct cli *c, const char *name, size_t len, const char *value, struct err **ret_err)
+{
+	bool is_color = len == 5 && !memcmp(name, "color", 5), is_project = len == 7 && !memcmp(name, "project", 7);
+	if (!is_color && !(is_project && c->op->needs_target))
+		return false;
+	if (!value)
+		*ret_err = err_new(ERR_INVALID, "--%.*s needs a value", (int)len, name);
+	else if (is_color)
+		*ret_err = cli_color(c, value);
+	else
+		c->project = value;
+	return true;
+}
+
 /* One option word; *ret_used tells whether the next word was its value. */
 static struct err *cli_option(struct cli *c, const char *word, const char *next, bool *ret_used)
 {
@@ -137,9 +154,9 @@ static struct err *cli_option(struct cli *c, const char *word, const char *next,
 	*ret_used = false;
 	if (cli_global(c, name, len, &e))
 		return e;
-	if (len == 5 && !memcmp(name, "color", 5)) {
+	if (cli_global_value(c, name, len, value ? value : next, &e)) {
 		*ret_used = !value && next;
-		return value || next ? cli_color(c, value ? value : next) : err_new(ERR_INVALID, "--color needs a value");
+		return e;
 	}
 	const struct ops_param *p = ops_param_find(c->op, name, len);
 	if (!p || p->is_positional)
@@ -174,6 +191,28 @@ static struct err *cli_positional(struct cli *c, const char *word, size_t *n)
 	return ops_args_set(&c->args, p, word);
 }
 
+/* BINARY!ADDR as one word stands for BINARY and ADDR, the operation's first own word. */
+static struct err *cli_split_module(struct cli *c)
+{
+	const char *bang = strrchr(c->file, '!');
+	const struct ops_param *p = ops_param_at(c->op, 0);
+	if (!bang || !bang[1] || !p)
+		return NULL;
+	struct ops_value *v = &c->args.values[p - c->op->params];
+	const struct ops_param *second = ops_param_at(c->op, 1);
+	/* A word that was read as the first is the second then. */
+	if (v->is_set && second && second != p) {
+		struct err *e = ops_args_set(&c->args, second, v->text);
+		if (e)
+			return e;
+		*v = (struct ops_value){0};
+	}
+	if (v->is_set)
+		return NULL;
+	c->file = arena_strndup(&c->arena, c->file, (size_t)(bang - c->file));
+	return c->file ? ops_args_set(&c->args, p, bang + 1) : &err_nomem;
+}
+
 static struct err *cli_parse(struct cli *c, int argc, char **argv)
 {
 	struct err *e = cli_color(c, NULL);
@@ -198,7 +237,9 @@ static struct err *cli_parse(struct cli *c, int argc, char **argv)
 		return e;
 	if (c->op->needs_target && !c->file)
 		return err_fix(err_new(ERR_INVALID, "%s: FILE is missing", c->op->name), "scry help %s", c->op->name);
-	return ops_args_check(&c->args);
+	if (c->project)
+		e = cli_split_module(c);
+	return e ? e : ops_args_check(&c->args);
 }
 
 /* --- progress --- */
@@ -256,7 +297,7 @@ static void cli_note_rest(const struct cli *c, const struct ops_out *o)
 	buf_fini(&line);
 }
 
-static int cli_answer(struct cli *c, struct ses_snap *sn)
+static int cli_answer(struct cli *c, struct ses_snap *sn, struct ses_project *p, uint32_t binary)
 {
 	struct ses_call call = {.deadline_ns = cli_deadline(c), .cancel = &cli_interrupted, .caps = ~(uint32_t)0,
 				.max_bytes = ops_arg_u64(&c->args, "max_bytes", 0)};
@@ -264,7 +305,8 @@ static int cli_answer(struct cli *c, struct ses_snap *sn)
 	struct ops_out out;
 	ops_out_init(&out, c->op, &text, c->is_json);
 	out.has_color = c->has_color;
-	struct ops_req rq = {.sn = sn, .call = &call, .args = &c->args, .arena = &c->arena, .out = &out};
+	struct ops_req rq = {.sn = sn, .call = &call, .args = &c->args, .arena = &c->arena, .out = &out, .project = p, .binary = binary,
+			     .no_store = c->no_store};
 	struct err *e = ops_run(&rq);
 	if (c->is_json && text.len)
 		buf_add_ch(&text, '\n');
@@ -282,6 +324,17 @@ static int cli_answer(struct cli *c, struct ses_snap *sn)
 	return status;
 }
 
+static void cli_say_note(const char *note)
+{
+	struct buf line = {0};
+	if (!note)
+		return;
+	buf_printf(&line, "scry: the analysis is kept in memory only: %s\n", note);
+	if (!line.failed)
+		(void)!write(STDERR_FILENO, line.data, line.len);
+	buf_fini(&line);
+}
+
 static int cli_with_target(struct cli *c)
 {
 	struct ses_opts opts = {.threads = (unsigned)MIN(ops_arg_u64(&c->args, "threads", 0), 1024), .force = ops_arg_is_set(&c->args, "force"),
@@ -295,16 +348,35 @@ static int cli_with_target(struct cli *c)
 	cli_progress_end(c);
 	if (e)
 		return cli_fail(e);
-	if (ses_store_note(s)) {
-		struct buf line = {0};
-		buf_printf(&line, "scry: the analysis is kept in memory only: %s\n", ses_store_note(s));
-		(void)!write(STDERR_FILENO, line.data, line.len);
-		buf_fini(&line);
-	}
+	cli_say_note(ses_store_note(s));
 	struct ses_snap *sn = ses_snap_get(s);
-	int status = cli_answer(c, sn);
+	int status = cli_answer(c, sn, NULL, 0);
 	ses_snap_put(sn);
 	ses_close(s);
+	return status;
+}
+
+/* One binary of a project. */
+static int cli_with_project(struct cli *c)
+{
+	struct ses_project_opts opts = {.file = c->project, .no_store = c->no_store, .cancel = &cli_interrupted, .event_fd = -1};
+	struct ses_project *p = NULL;
+	struct ses *s = NULL;
+	uint32_t i;
+	struct err *e = ses_project_open(&opts, &p);
+	if (!e)
+		e = ses_project_pick(p, c->file, &i);
+	if (!e)
+		e = ses_project_get(p, i, &s);
+	if (e) {
+		ses_project_close(p);
+		return cli_fail(e);
+	}
+	cli_say_note(ses_store_note(s));
+	struct ses_snap *sn = ses_snap_get(s);
+	int status = cli_answer(c, sn, p, i);
+	ses_snap_put(sn);
+	ses_project_close(p);
 	return status;
 }
 
@@ -327,10 +399,12 @@ static int cli_op(const struct ops_op *op, int argc, char **argv)
 		status = cli_fail(e);
 	else if (c.is_help)
 		status = cli_op_help(op);
+	else if (c.project)
+		status = cli_with_project(&c);
 	else if (op->needs_target)
 		status = cli_with_target(&c);
 	else
-		status = cli_answer(&c, NULL);
+		status = cli_answer(&c, NULL, NULL, 0);
 	arena_fini(&c.arena);
 	return status;
 }
@@ -361,10 +435,10 @@ static int cli_help(int argc, char **argv)
 }
 
 /* `scry FILE`: the workbench, or the overview where nobody could use one. */
-static int cli_file(const char *path, int argc, char **argv, int (*open_workbench)(const char *path))
+static int cli_file(const char *path, int argc, char **argv, const struct cli_workbench *workbench)
 {
 	if (!argc && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-		return open_workbench(path);
+		return workbench->open(path);
 	cli_signals();
 	/* Options may follow the file; the file itself is never one. */
 	char *words[16];
@@ -378,6 +452,70 @@ static int cli_file(const char *path, int argc, char **argv, int (*open_workbenc
 	return cli_op(ops_find("info"), n, words);
 }
 
+/* Several files that are no P.json: what they are, one after the other. */
+static int cli_overviews(char *const *paths, int cnt)
+{
+	int status = 0;
+	for (int i = 0; i < cnt; i++) {
+		char *words[] = {(char *)"--", paths[i]};
+		if (i)
+			(void)!write(STDOUT_FILENO, "\n", 1);
+		int why = cli_op(ops_find("info"), 2, words);
+		status = status ? status : why;
+	}
+	return status;
+}
+
+/* `scry FILE FILE...`: the workbench on all of them. */
+static int cli_files(int argc, char **argv, const struct cli_workbench *workbench)
+{
+	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		return workbench->open_project(NULL, (const char *const *)argv, (size_t)argc);
+	cli_signals();
+	return cli_overviews(argv, argc);
+}
+
+/* `scry --project P.json [FILE...]`: makes it or adds to it, and opens it; shows it where there is no terminal. */
+static int cli_project(int argc, char **argv, const struct cli_workbench *workbench)
+{
+	if (argc < 1)
+		return cli_fail(err_new(ERR_INVALID, "a project is missing after --project"));
+	struct stat st;
+	bool is_there = !lstat(argv[0], &st);
+	const char *const *files = (const char *const *)argv + 1;
+	size_t cnt = (size_t)argc - 1;
+	struct err *e = NULL;
+	if (!is_there && cnt)
+		e = ses_project_create(argv[0], NULL, files, cnt);
+	else if (cnt)
+		e = ses_project_add(argv[0], files, cnt);
+	if (e)
+		return cli_fail(e);
+	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		return workbench->open_project(argv[0], NULL, 0);
+	cli_signals();
+	return cli_op(ops_find("project_list"), 1, argv);
+}
+
+/* Whether all words are names of files, so that they are looked at together. */
+static bool cli_are_files(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		struct stat st;
+		if (argv[i][0] == '-' || stat(argv[i], &st))
+			return false;
+	}
+	return argc > 1;
+}
+
+/* "project list" is project_list. */
+static const struct ops_op *cli_two_words(const char *first, const char *second)
+{
+	char name[64];
+	int n = second ? snprintf(name, sizeof(name), "%s_%s", first, second) : -1;
+	return n > 0 && (size_t)n < sizeof(name) ? ops_find(name) : NULL;
+}
+
 static int cli_unknown(const char *word)
 {
 	const char *near = ops_nearest(word);
@@ -385,7 +523,7 @@ static int cli_unknown(const char *word)
 	return cli_fail(near && !strchr(word, '/') ? err_fix(e, "did you mean scry %s?", near) : e);
 }
 
-int cli_main(int argc, char **argv, int (*open_workbench)(const char *path))
+int cli_main(int argc, char **argv, const struct cli_workbench *workbench)
 {
 	if (argc < 2) {
 		(void)cli_usage(STDERR_FILENO);
@@ -395,13 +533,20 @@ int cli_main(int argc, char **argv, int (*open_workbench)(const char *path))
 	if (!strcmp(word, "--")) {
 		if (argc < 3)
 			return cli_fail(err_new(ERR_INVALID, "a file is missing after --"));
-		return cli_file(argv[2], argc - 3, argv + 3, open_workbench);
+		return cli_file(argv[2], argc - 3, argv + 3, workbench);
 	}
 	if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h"))
 		return cli_help(argc - 2, argv + 2);
 	if (!strcmp(word, "--version") || !strcmp(word, "-V"))
 		return cli_op(ops_find("version"), argc - 2, argv + 2);
-	const struct ops_op *op = ops_find(word);
+	if (!strcmp(word, "--project"))
+		return cli_project(argc - 2, argv + 2, workbench);
+	const struct ops_op *op = cli_two_words(word, argc > 2 ? argv[2] : NULL);
+	if (op) {
+		cli_signals();
+		return cli_op(op, argc - 3, argv + 3);
+	}
+	op = ops_find(word);
 	if (op) {
 		cli_signals();
 		return cli_op(op, argc - 2, argv + 2);
@@ -409,7 +554,9 @@ int cli_main(int argc, char **argv, int (*open_workbench)(const char *path))
 	if (word[0] == '-')
 		return cli_fail(err_fix(err_new(ERR_INVALID, "%s: there is no such option", word), "scry help"));
 	struct stat st;
-	if (lstat(word, &st) && errno == ENOENT)
+	if (lstat(word, &st) && errno == ENOENT && strncmp(word, "sha256:", 7))
 		return cli_unknown(word);
-	return cli_file(word, argc - 2, argv + 2, open_workbench);
+	if (cli_are_files(argc - 1, argv + 1))
+		return cli_files(argc - 1, argv + 1, workbench);
+	return cli_file(word, argc - 2, argv + 2, workbench);
 }

@@ -2,10 +2,15 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-/*
- * The command line over the operation table. `open_workbench` is what `scry FILE` starts on a terminal
- * (given by main, so that cli and tui do not know each other); it returns the exit status.
- */
-int cli_main(int argc, char **argv, int (*open_workbench)(const char *path));
+#include <stddef.h>
+
+/* What starts on a terminal; given by main, so that cli and tui do not know each other. Both return the exit status. */
+struct cli_workbench {
+	int (*open)(const char *path);
+	int (*open_project)(const char *file /* P.json, or null */, const char *const *paths, size_t cnt);
+};
+
+/* The command line over the operation table. */
+int cli_main(int argc, char **argv, const struct cli_workbench *workbench);
 
 #endif

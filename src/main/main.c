@@ -38,5 +38,6 @@ int main(int argc, char **argv)
 		return tui_run_plain(argv[2]);
 	if (argc >= 2 && !strcmp(argv[1], "ui"))
 		return cli_ui(argc - 2, argv + 2);
-	return cli_main(argc, argv, tui_run);
+	static const struct cli_workbench workbench = {tui_run, tui_run_project};
+	return cli_main(argc, argv, &workbench);
 }

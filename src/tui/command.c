@@ -118,9 +118,12 @@ static void marked_key(struct tui *t, uint32_t key)
 	} else if (!is_set && !m->is_set) {
 		tui_say(t, true, "mark %c is not set (m%c sets it)", (int)key, (int)key);
 	} else if (!is_set) {
-		tui_go(t, m->va);
+		if (m->bin == t->bin)
+			tui_go(t, m->va);
+		else
+			tui_go_binary(t, m->bin, true, m->va);
 	} else if (tui_focus_va(t, &va)) {
-		*m = (struct tui_mark){.va = va, .is_set = true};
+		*m = (struct tui_mark){.va = va, .bin = t->bin, .is_set = true};
 		tui_say(t, false, "mark %c is %llx ('%c goes there)", (int)key, (unsigned long long)va, (int)key);
 	}
 }

@@ -146,7 +146,7 @@ void tui_edits_finish(struct tui *t)
 static void show_pending(struct tui *t, const struct tui_edit *e, struct ses_head *h)
 {
 	char *text;
-	if (e->va != h->va || !*e->value || is_step(e))
+	if (e->ses != t->ses || e->va != h->va || !*e->value || is_step(e))
 		return;
 	bool is_label = !strcmp(e->op, "rename") && h->kind == SES_HEAD_LABEL;
 	bool is_comment = !strcmp(e->op, "comment") && !h->sub;

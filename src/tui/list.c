@@ -133,6 +133,8 @@ static void start_job(struct tui *t, struct tui_list *l, uint64_t off, uint32_t 
 	lj->query = make_query(l, lj->sort, sizeof(lj->sort));
 	lj->query.ses = t->ses;
 	lj->query.keys = t->keys;
+	lj->query.project = t->project;
+	lj->query.bin = t->bin;
 	lj->query.page.filter = *lj->filter ? lj->filter : NULL;
 	lj->query.what = lj->what;
 	lj->query.page.offset = off;
@@ -164,6 +166,8 @@ void tui_query_bind(struct tui *t, struct tui_query *q)
 	q->keys = t->keys;
 	q->said = &t->said;
 	q->recent = t->recent;
+	q->project = t->project;
+	q->bin = t->bin;
 }
 
 static void need(struct tui *t, struct tui_list *l, uint64_t first, uint32_t cnt)

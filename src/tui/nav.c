@@ -7,7 +7,7 @@
 
 static struct tui_place here(const struct tui *t)
 {
-	struct tui_place p = {.view = (uint8_t)t->main_view, .va = t->listing.va, .sub = t->listing.sub,
+	struct tui_place p = {.bin = t->bin, .view = t->main_view, .va = t->listing.va, .sub = t->listing.sub,
 			      .top_va = t->listing.top_va, .top_sub = t->listing.top_sub};
 	if (t->main_view == TUI_V_HEX) {
 		p.va = t->hex.va;
@@ -20,7 +20,7 @@ static struct tui_place here(const struct tui *t)
 	return p;
 }
 
-static void push_past(struct tui *t)
+void tui_push_past(struct tui *t)
 {
 	struct tui_place p = here(t);
 	if (t->past.cnt && !memcmp(&t->past.data[t->past.cnt - 1], &p, sizeof(p)))
@@ -34,9 +34,9 @@ static void push_past(struct tui *t)
 		return;
 }
 
-static void restore(struct tui *t, const struct tui_place *p)
+void tui_restore(struct tui *t, const struct tui_place *p)
 {
-	t->main_view = p->view;
+	t->main_view = (enum tui_view)p->view;
 	t->focus_functions = false;
 	if (p->view == TUI_V_HEX) {
 		t->hex.va = p->va;
@@ -64,7 +64,7 @@ void tui_go(struct tui *t, uint64_t va)
 		return;
 	}
 	if (t->listing.is_placed)
-		push_past(t);
+		tui_push_past(t);
 	t->future.cnt = 0;
 	t->focus_functions = false;
 	if (t->main_view != TUI_V_HEX)
@@ -80,7 +80,7 @@ void tui_show_view(struct tui *t, enum tui_view v)
 	t->focus_functions = false;
 	if (t->main_view == v)
 		return;
-	push_past(t);
+	tui_push_past(t);
 	t->future.cnt = 0;
 	t->main_view = v;
 	if (tui_view_ops(v)->go && has_va)
@@ -99,9 +99,11 @@ void tui_back(struct tui *t)
 	}
 	struct tui_place now = here(t);
 	struct tui_place p = VEC_POP(&t->past);
+	if (p.bin != t->bin && !tui_show_binary(t, p.bin))
+		return;
 	if (!VEC_PUSH(&t->future, now))
 		t->future.cnt = 0;
-	restore(t, &p);
+	tui_restore(t, &p);
 }
 
 void tui_forward(struct tui *t)
@@ -111,6 +113,8 @@ void tui_forward(struct tui *t)
 		return;
 	}
 	struct tui_place p = VEC_POP(&t->future);
-	push_past(t);
-	restore(t, &p);
+	tui_push_past(t);
+	if (p.bin != t->bin && !tui_show_binary(t, p.bin))
+		return;
+	tui_restore(t, &p);
 }

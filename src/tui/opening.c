@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/opening.h"
 
+#include "session/project.h"
 #include "tui/tui_int.h"
 
 #include <poll.h>
@@ -16,7 +17,7 @@
 static void open_now(struct tui_opening *o)
 {
 	struct ses_opts opts = {.background = true};
-	o->err = ses_open(o->path, &opts, &o->ses);
+	o->err = o->project ? ses_project_get(o->project, o->bin, &o->ses) : ses_open(o->path, &opts, &o->ses);
 }
 
 static void *opening_main(void *arg)

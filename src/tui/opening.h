@@ -16,12 +16,15 @@
  */
 struct ses;
 struct tui_keymap;
+struct ses_project;
 
 #define TUI_OPENING_KEY_MAX 256
 
 struct tui_opening {
 	const char *path;       /* borrowed */
 	const struct tui_keymap *map; /* borrowed; what keys mean, set by the caller */
+	struct ses_project *project; /* set before it begins: the session is its binary `bin`, and the project's */
+	uint32_t bin;
 	uint64_t size;          /* of the file */
 	int event_fd;           /* borrowed; written to at the end */
 	bool has_thread;

@@ -45,6 +45,8 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 		return &t->presets;
 	case TUI_O_BOOKMARKS:
 		return &t->bookmarks;
+	case TUI_O_BINARIES:
+		return &t->binaries;
 	case TUI_O_HELP:
 		return NULL;
 	}
@@ -88,6 +90,7 @@ static void draw_filter(struct tui *t, struct cells_rect r, const struct tui_lis
 	p.st.fg = ROLE_DIM;
 	if (!*l->filter)
 		cells_str(&p, l == &t->palette ? "  type to find an action; Enter does it, Esc closes" :
+			  l == &t->symbols && t->project ? "  type a part of a name; Enter goes there, F2 this binary or the project, Esc closes" :
 			  "  type a part of a name; Enter goes there, Esc closes");
 }
 
@@ -170,17 +173,16 @@ void tui_overlay_accept(struct tui *t)
 		t->opening = l && l->job ? l : NULL;
 		return;
 	}
-	uint64_t va = row->va;
-	enum tui_action action = (enum tui_action)row->action;
+	struct tui_row chosen = *row;
 	t->overlay_cnt = 0;
 	if (which == TUI_O_PALETTE)
-		remember(t, row->action);
+		remember(t, chosen.action);
 	if (which == TUI_O_KEYS)
-		tui_keys_pick(t, row->action);
+		tui_keys_pick(t, chosen.action);
 	else if (which == TUI_O_PALETTE || which == TUI_O_COPY)
-		tui_act(t, action);
-	else if (row->has_va)
-		tui_go(t, va);
+		tui_act(t, (enum tui_action)chosen.action);
+	else
+		tui_go_row(t, &chosen);
 }
 
 static void edit_filter(struct tui_list *l, uint32_t key)
@@ -246,6 +248,8 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods)
 		help_key(t, a);
 	else if (a == TUI_FOLLOW)
 		tui_overlay_accept(t);
+	else if (a == TUI_SCOPE)
+		tui_scope(t);
 	else if (a == TUI_QUIT)
 		tui_overlay_pop(t);
 	else

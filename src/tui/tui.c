@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/tui.h"
 
+#include "session/project.h"
 #include "tui/opening.h"
 #include "tui/operation.h"
 #include "tui/rpc.h"
@@ -40,7 +41,9 @@ struct loop {
 	struct tui_keymap *keys;   /* until there is tui, which then has them */
 	struct err *keys_err;      /* what could not be taken of their files */
 	struct tui_opening opening; /* until there is `ses`, which tui then shows */
-	struct ses *ses;
+	struct ses *ses;           /* whose events are listened to */
+	struct ses_project *project; /* null: one target */
+	struct arena paths;        /* of the project */
 	int w, h;
 	int epoll_fd, signal_fd, timer_fd, job_fd;
 	bool is_watching;          /* what others commit */
@@ -278,6 +281,20 @@ static void watch_store(struct loop *l)
 	tui_watch_event(&l->tui, now_ns());
 }
 
+/* The workbench went to another binary: its session's events are those to listen to. */
+static void follow_session(struct loop *l)
+{
+	if (!l->ses || l->ses == l->tui.ses)
+		return;
+	epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, ses_event_fd(l->ses), NULL);
+	if (l->is_watching)
+		epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, ses_watch_fd(l->ses), NULL);
+	l->is_watching = false;
+	l->ses = l->tui.ses;
+	(void)add_source(l, ses_event_fd(l->ses), SRC_SES);
+	watch_store(l);
+}
+
 static void handle(struct loop *l, const struct epoll_event *ev)
 {
 	switch (ev->data.u32) {
@@ -337,6 +354,8 @@ static struct err *show(struct loop *l)
 		return err_os(errno, "event loop");
 	watch_store(l);
 	/* The first page is drawn before the keys, which act on what is shown. */
+	if (l->project)
+		tui_project_begin(&l->tui, l->project, o->bin);
 	tui_draw(&l->tui);
 	for (uint32_t i = 0; i < o->key_cnt; i++)
 		tui_event(&l->tui, &o->keys[i]);
@@ -353,6 +372,7 @@ static struct err *run(struct loop *l)
 		struct err *e = l->ses || !tui_opening_end(&l->opening, false) ? NULL : show(l);
 		if (e)
 			return e;
+		follow_session(l);
 		draw(l);
 		if (!term_tty_flush(&l->tty))
 			break;
@@ -415,7 +435,11 @@ static void close_loop(struct loop *l)
 	if (l->tui.ses)
 		tui_fini(&l->tui);
 	tui_rpc_free(l->rpc);
-	ses_close(l->opening.ses);
+	if (l->project)
+		ses_project_close(l->project);
+	else
+		ses_close(l->opening.ses);
+	arena_fini(&l->paths);
 	tui_opening_fini(&l->opening);
 	term_writer_fini(&l->writer);
 	int fds[] = {l->epoll_fd, l->signal_fd, l->timer_fd, l->job_fd};
@@ -435,7 +459,60 @@ static int fail(struct err *e, const char *what)
 	return status;
 }
 
-int tui_run(const char *path)
+/* A project where there is no full screen: its binaries. */
+static int print_project(struct ses_project *p)
+{
+	struct arena a = {0};
+	struct err *e = NULL;
+	for (uint32_t i = 0; i < ses_project_cnt(p) && !e; i++) {
+		struct ses_binary b;
+		e = ses_project_binary(p, i, &a, &b);
+		if (!e)
+			printf("%-9s %s  %s\n", ses_binary_state_name(b.state), b.label, b.path);
+	}
+	arena_fini(&a);
+	return e ? fail(e, ses_project_name(p)) : 0;
+}
+
+/* The binary that was shown last, or the first of the others that can be. */
+static struct err *start_project(struct loop *l)
+{
+	uint32_t cnt = ses_project_cnt(l->project), first = ses_project_get_shown(l->project);
+	struct err *e = NULL;
+	for (uint32_t k = 0; k < cnt; k++) {
+		struct ses_binary b;
+		uint32_t i = (first + k) % cnt;
+		err_free(e);
+		e = ses_project_binary(l->project, i, &l->paths, &b);
+		if (e || b.state == SES_BINARY_FAILED)
+			continue;
+		l->opening.project = l->project;
+		l->opening.bin = i;
+		tui_opening_start(&l->opening, *b.found ? b.found : b.path, l->job_fd);
+		if (!tui_opening_end(&l->opening, false) || !l->opening.err)
+			return NULL;
+		e = take_ptr(l->opening.err);
+		atomic_store(&l->opening.is_done, false);
+	}
+	return e ? e : err_fix(err_new(ERR_BAD_INPUT, "%s: none of its binaries can be opened", ses_project_name(l->project)),
+			       "scry project list P.json says why");
+}
+
+static struct err *start(struct loop *l, const char *path, const struct ses_project_opts *project)
+{
+	if (!project) {
+		tui_opening_start(&l->opening, path, l->job_fd);
+		/* What cannot be opened is said without a full screen. */
+		return tui_opening_end(&l->opening, false) ? take_ptr(l->opening.err) : NULL;
+	}
+	struct ses_project_opts o = *project;
+	o.background = true;
+	o.event_fd = l->job_fd;
+	struct err *e = ses_project_open(&o, &l->project);
+	return e ? e : start_project(l);
+}
+
+static int run_on(const char *path, const struct ses_project_opts *project)
 {
 	struct loop *l = calloc(1, sizeof(*l));
 	sigset_t old;
@@ -445,6 +522,13 @@ int tui_run(const char *path)
 	term_caps_env(&l->caps, env_get);
 	if (l->caps.is_dumb) {
 		free(l);
+		if (project) {
+			struct ses_project *p = NULL;
+			struct err *why = ses_project_open(project, &p);
+			int status = why ? fail(why, path) : print_project(p);
+			ses_project_close(p);
+			return status;
+		}
 		fprintf(stderr, "scry: this terminal (TERM=%s) cannot show a full screen; a line at a time instead (? lists the verbs)\n",
 			getenv("TERM") ? getenv("TERM") : "");
 		return tui_run_plain(path);
@@ -466,9 +550,7 @@ int tui_run(const char *path)
 	term_tty_catch_faults();
 	block_signals(&old);
 	l->job_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	tui_opening_start(&l->opening, path, l->job_fd);
-	/* What cannot be opened is said without a full screen. */
-	e = tui_opening_end(&l->opening, false) ? take_ptr(l->opening.err) : NULL;
+	e = start(l, path, project);
 	if (!e)
 		e = open_loop(l, &old);
 	if (!e)
@@ -483,4 +565,15 @@ int tui_run(const char *path)
 	if (e)
 		return fail(e, path);
 	return sig ? 128 + sig : 0;
+}
+
+int tui_run(const char *path)
+{
+	return run_on(path, NULL);
+}
+
+int tui_run_project(const char *file, const char *const *paths, size_t cnt)
+{
+	struct ses_project_opts o = {.file = file, .paths = paths, .path_cnt = cnt, .event_fd = -1};
+	return run_on(file ? file : paths[0], &o);
 }

@@ -3,10 +3,14 @@
 #define TUI_TUI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Opens the workbench on `path` on the terminal of stdin and stdout and returns the exit status when the person
  * leaves. The terminal is given back as it was on every way out, signals included. */
 int tui_run(const char *path);
+
+/* On several binaries: P.json, or null, and further paths. */
+int tui_run_project(const char *file, const char *const *paths, size_t cnt);
 
 /* The same a line at a time on stdin and stdout, for screen readers: a verb's key and what it is about. */
 int tui_run_plain(const char *path);

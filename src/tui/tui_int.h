@@ -53,6 +53,7 @@ void tui_jobs_reap(struct tui *t, bool wait);
 struct tui_row {
 	uint64_t va;
 	bool has_va;
+	uint32_t bin;                          /* of a project: the binary's number + 1; 0: the one shown */
 	uint8_t action;                        /* palette: what it starts */
 	char mark;                             /* a sign before the row, 0: none */
 	struct ses_text col[TUI_COL_MAX];
@@ -79,6 +80,8 @@ struct tui_query {
 	const struct tui_keymap *keys; /* palette, copying */
 	const struct tui_said *said;   /* what the status line said; of lists that are read at once */
 	const uint8_t *recent;         /* palette: the actions done last, TUI_RECENT_MAX of them */
+	struct ses_project *project; /* or null */
+	uint32_t bin;       /* of the project: the one shown */
 	const struct ses_call *call;
 	struct ses_page page;
 	uint64_t va;        /* xrefs: of what */
@@ -149,7 +152,8 @@ const struct tui_row *tui_list_row(struct tui *t, struct tui_list *l);
 struct tui_place {
 	uint64_t va, top_va;
 	uint32_t sub, top_sub;
-	uint8_t view;
+	uint32_t bin;             /* of the project */
+	uint32_t view;            /* enum tui_view */
 };
 
 /* --- views ---------------------------------------------------------------------------------------------------------- */
@@ -309,7 +313,7 @@ void tui_prompt_draw(struct tui *t, int y);
 /* --- overlays --------------------------------------------------------------------------------------------------------- */
 
 enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_HISTORY,
-		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BOOKMARKS };
+		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BOOKMARKS, TUI_O_BINARIES };
 #define TUI_OVERLAY_MAX 4
 
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
@@ -323,7 +327,8 @@ void tui_overlay_paste(struct tui *t, const char *text, size_t len);
 void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
 
 extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_hits_list, tui_symbols_palette_list, tui_peek_list,
-	tui_copy_list, tui_history_list, tui_log_list, tui_presets_list, tui_bookmarks_list;
+	tui_copy_list, tui_history_list, tui_log_list, tui_presets_list, tui_bookmarks_list,
+	tui_binaries_list, tui_project_symbols_list, tui_project_strings_list;
 void tui_symbols_open(struct tui *t);
 void tui_peek_open(struct tui *t);
 void tui_palette_open(struct tui *t);
@@ -365,6 +370,7 @@ size_t tui_command_complete(const char *text, char *out, size_t cap);
 
 struct tui_mark {
 	uint64_t va;
+	uint32_t bin;
 	bool is_set;
 };
 
@@ -411,6 +417,9 @@ void tui_edits_finish(struct tui *t);
 
 /* Goes to an address in the listing (or the hex view when that is shown), remembering where we were. */
 void tui_go(struct tui *t, uint64_t va);
+void tui_push_past(struct tui *t);
+/* Shows the place, which is in the binary that is shown. */
+void tui_restore(struct tui *t, const struct tui_place *p);
 void tui_show_view(struct tui *t, enum tui_view v);
 void tui_back(struct tui *t);
 void tui_forward(struct tui *t);
@@ -423,11 +432,36 @@ void tui_search_cancel(struct tui *t);
 /* Splits "hex:de ad" into kind (enum ses_search_kind) and words. */
 int tui_search_kind(const char *text, const char **ret_what);
 
+/* --- projects ------------------------------------------------------------------------------------------------------------ */
+
+struct ses_project;
+/* The session shown is binary `bin` of a project, which is borrowed: to where a person was in it. */
+void tui_project_begin(struct tui *t, struct ses_project *p, uint32_t bin);
+/* Remembers where a person is in the binary shown. */
+void tui_place_save(struct tui *t);
+/* To a binary that was open, without a trace in the history; false when it cannot be shown. */
+bool tui_show_binary(struct tui *t, uint32_t bin);
+/* To a place in a binary, or to where a person was in it; back leads here. */
+void tui_go_binary(struct tui *t, uint32_t bin, bool has_va, uint64_t va);
+/* To what a row stands for. */
+void tui_go_row(struct tui *t, const struct tui_row *row);
+/* As tui_go(); from an import on to the binary of the project that exports it. */
+void tui_follow(struct tui *t, uint64_t va);
+/* Appends references from other binaries behind the `local_total` of the binary's own. */
+_must_use_ struct err *tui_far_rows(const struct tui_query *q, uint64_t local_total, struct tui_page *ret);
+void tui_binaries_open(struct tui *t);
+/* The list of names or strings: of this binary, of the whole project. */
+void tui_scope(struct tui *t);
+void tui_project_draw(struct tui *t, struct cells_pen *p);
+
 /* --- the whole ------------------------------------------------------------------------------------------------------------ */
 
 struct tui {
 	struct ses *ses;
 	struct ses_snap *snap;
+	struct ses_project *project;   /* that it is a binary of, or null */
+	uint32_t bin;                  /* which one */
+	struct tui_job *open_job;      /* opens another */
 	struct ses_info info;
 	struct ses_segment *sections;
 	uint32_t section_cnt;
@@ -460,7 +494,7 @@ struct tui {
 	struct tui_prompt prompt;
 	enum tui_overlay overlays[TUI_OVERLAY_MAX];
 	int overlay_cnt;
-	struct tui_list palette, xrefs, hits, symbols, peek, copy, history, log, presets, bookmarks;
+	struct tui_list palette, xrefs, hits, symbols, peek, copy, history, log, presets, bookmarks, binaries;
 	struct tui_list *opening;      /* Enter was pressed on a row that is still being loaded */
 	struct cells_rect overlay_rect;
 	int help_top;
@@ -512,6 +546,8 @@ struct tui {
 /* Takes nothing: `s` is borrowed. False when memory ran out. `w` x `h` is the first size. */
 bool tui_init(struct tui *t, struct ses *s, int w, int h);
 void tui_fini(struct tui *t);
+/* Another session in place of the one shown: every view begins anew. `s` is borrowed. */
+void tui_take_session(struct tui *t, struct ses *s);
 bool tui_resize(struct tui *t, int w, int h);
 void tui_event(struct tui *t, const struct term_ev *ev);
 /* The session's event descriptor or job_fd told of something new. */

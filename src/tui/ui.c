@@ -139,6 +139,7 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	tui_list_init(&t->log, &tui_log_list);
 	tui_list_init(&t->presets, &tui_presets_list);
 	tui_list_init(&t->bookmarks, &tui_bookmarks_list);
+	tui_list_init(&t->binaries, &tui_binaries_list);
 	const char *note = ses_store_note(s);
 	if (note)
 		tui_say(t, true, "the analysis is not kept on disk: %s", note);
@@ -148,6 +149,7 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 
 void tui_fini(struct tui *t)
 {
+	tui_place_save(t);
 	tui_jobs_reap(t, true);
 	tui_edits_finish(t);
 	for (int v = 0; v < TUI_V_COUNT; v++) {
@@ -164,6 +166,7 @@ void tui_fini(struct tui *t)
 	tui_list_fini(&t->log);
 	tui_list_fini(&t->presets);
 	tui_list_fini(&t->bookmarks);
+	tui_list_fini(&t->binaries);
 	buf_fini(&t->clip);
 	VEC_FREE(&t->past);
 	VEC_FREE(&t->future);
@@ -182,6 +185,40 @@ bool tui_resize(struct tui *t, int w, int h)
 {
 	t->is_dirty = true;
 	return cells_resize(&t->grid, MAX(w, 1), MAX(h, 1));
+}
+
+void tui_take_session(struct tui *t, struct ses *s)
+{
+	struct ses_snap *old = t->snap;
+	tui_search_cancel(t);
+	t->prompt.kind = TUI_PROMPT_NONE;
+	t->overlay_cnt = 0;
+	t->opening = NULL;
+	t->is_dirty = true;
+	t->ses = s;
+	t->snap = ses_snap_get(s);
+	ses_get_progress(s, &t->progress);
+	load_info(t);
+	for (int v = 0; v < TUI_V_COUNT; v++) {
+		if (!views[v]->list)
+			continue;
+		*t->lists[v].filter = '\0';
+		tui_list_restart(&t->lists[v]);
+	}
+	struct tui_list *const dialogs[] = {&t->xrefs, &t->hits, &t->symbols, &t->peek, &t->copy, &t->history, &t->bookmarks, &t->binaries};
+	for (size_t i = 0; i < ARRAY_LEN(dialogs); i++)
+		tui_list_restart(dialogs[i]);
+	tui_job_cancel(t->graph.job);
+	tui_graph_fini(t);
+	t->graph = (struct tui_graph){.zoom = t->graph.zoom, .hide_map = t->graph.hide_map};
+	t->listing.is_placed = t->hex.is_placed = false;
+	t->listing.lines_snap = NULL;
+	t->listing.line_cnt = 0;
+	t->hex.segs_snap = NULL;
+	t->focus_functions = false;
+	if (t->main_view == TUI_V_GRAPH)
+		t->main_view = TUI_V_LISTING;
+	ses_snap_put(old);
 }
 
 void tui_news(struct tui *t)
@@ -297,6 +334,7 @@ static void draw_header(struct tui *t)
 	cells_printf(&p, "  %s", tui_size(t->info.size, size, sizeof(size)));
 	if (t->info.is_stripped)
 		cells_str(&p, "  stripped");
+	tui_project_draw(t, &p);
 	cells_str(&p, "  ");
 	draw_state(t, &p);
 	if (t->info.problems) {
@@ -492,6 +530,10 @@ void tui_open_row(struct tui *t)
 	const struct tui_row *row = tui_list_row(t, l);
 	if (!row && l->job)
 		t->opening = l;
+	else if (row && row->bin)
+		tui_go_row(t, row);
+	else if (row && row->has_va && tui_focus(t) == TUI_V_IMPORTS)
+		tui_follow(t, row->va);
 	else if (row && row->has_va)
 		tui_go(t, row->va);
 	else if (row)
@@ -625,6 +667,12 @@ static bool act_find(struct tui *t, enum tui_action a)
 		if (!views[tui_focus(t)]->list)
 			show_functions(t);
 		prompt(t, TUI_PROMPT_FILTER);
+		return true;
+	case TUI_BINARIES:
+		tui_binaries_open(t);
+		return true;
+	case TUI_SCOPE:
+		tui_scope(t);
 		return true;
 	case TUI_FIND_SYMBOL:
 		tui_symbols_open(t);

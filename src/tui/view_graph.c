@@ -412,7 +412,7 @@ static void follow(struct tui *t)
 {
 	const struct ses_head *h = tui_graph_head(t, t->graph.va);
 	if (h && h->has_target)
-		tui_go(t, h->target);
+		tui_follow(t, h->target);
 	else
 		tui_say(t, false, "nothing to follow on this line (J goes along an edge)");
 }

@@ -32,7 +32,7 @@ static struct err *xrefs_fetch(const struct tui_query *q, struct tui_page *ret)
 		r->col[3] = x[i].text;
 	}
 	ret->cnt = cnt;
-	return NULL;
+	return q->project && !is_from ? tui_far_rows(q, page.total, ret) : NULL;
 }
 
 const struct tui_list_ops tui_xrefs_list = {

@@ -54,6 +54,8 @@ static void done(struct tui *t, struct tui_job *j)
 {
 	struct refresh_job *r = (struct refresh_job *)j;
 	t->refresh_job = NULL;
+	if (r->ses != t->ses) /* another binary is shown by now */
+		return;
 	if (r->err) {
 		tui_say_err(t, take_ptr(r->err));
 		return;
