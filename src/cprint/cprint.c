@@ -305,6 +305,16 @@ static void put_comment(struct printer *p, ir_ref target)
 	buf_add_str(p->text, " */");
 }
 
+/* Where control goes: a number is an address of the program. */
+static bool put_target(struct printer *p, ir_ref r)
+{
+	uint64_t va;
+	if (!ir_const_get(p->f, r, &va))
+		return put_operand(p, r, p->text);
+	buf_printf(p->text, "m->image + 0x%llxu", (unsigned long long)va);
+	return true;
+}
+
 static void put_label(struct printer *p, uint32_t block)
 {
 	buf_printf(p->text, "b%u", block);
@@ -421,7 +431,7 @@ static void put_sp(struct printer *p, uint32_t by)
 static bool put_leave(struct printer *p, const struct ir_rec *rec)
 {
 	buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_leave(m, ");
-	if (!put_value(p, rec->a))
+	if (!put_target(p, rec->a))
 		return refuse(p, rec);
 	buf_add_str(p->text, ");");
 	put_comment(p, rec->a);
@@ -502,7 +512,7 @@ static bool put_statement(struct printer *p, uint32_t r)
 		return true;
 	case IR_CALL:
 		buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_call(m, ");
-		if (!put_value(p, rec->a))
+		if (!put_target(p, rec->a))
 			return refuse(p, rec);
 		buf_add_str(p->text, ");");
 		put_comment(p, rec->a);

@@ -34,6 +34,11 @@ static const struct ops_param p_heads[] = {
 	{.name = "sub", .type = OPS_INT, .value = "K", .help = "begin with line K of the item at ADDR"},
 	{.name = "cursor", .type = OPS_STRING, .value = "C", .help = "go on where an answer's next says"}, P_COMMON};
 static const struct ops_param p_disasm[] = {P_FUNC(true, "the function, or an address inside it"), P_LIST, P_COMMON};
+static const struct ops_param p_decompile[] = {
+	P_FUNC(false, "the function, or an address inside it"), P_FLAG("map", "which instructions each line comes from"),
+	P_FLAG("all", "every function, with --output"),
+	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "DIR", .help = "write files that compile, with scry.h and a Makefile"},
+	P_COMMON};
 static const struct ops_param p_blocks[] = {P_FUNC(true, "the function, or an address inside it"),
 					    P_FLAG("dot", "as a graph in the DOT language"),
 					    P_FLAG("svg", "as a drawing"), P_LIST, P_COMMON};
@@ -232,6 +237,8 @@ static const struct ops_column c_export[] = {
 	{"types", "types", 'l'}, {"others", "others", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_salvage[] = {{"entries", "entries kept", 'l'}, {"lost", "entries lost", 'l'},
 					      {"aside", "damaged file", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_decompile[] = {{"path", "path", 'l'}, {"functions", "functions", 'l'}, {"failed", "without C", 'l'},
+						{"files", "files", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_doctor[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {"fix", "WHAT TO DO", 'l'},
 					     {NULL, NULL, 0}};
 static const struct ops_column c_analyze[] = {{"file", "file", 'l'}, {"functions", "functions", 'l'}, {"instructions", "instructions", 'l'},
@@ -262,6 +269,10 @@ static const struct ops_op ops_all[] = {
 	READ("heads", OPS_LIST, p_heads, NULL, ops_heads, "the listing: code and data, line by line"),
 	READ("disasm", OPS_LIST, p_disasm, NULL, ops_disasm, "the listing of one function"),
 	READ("blocks", OPS_LIST, p_blocks, c_blocks, ops_blocks, "the basic blocks of a function and where each goes"),
+	{.name = "decompile", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_decompile,
+	 .columns = c_decompile, .run = ops_decompile, .help = "a function as C that compiles",
+	 .details = "So far the lowest level: registers are variables, control is goto, and the C says what each instruction does. "
+		    "Needs nothing but scry.h."},
 	READ("xrefs", OPS_LIST, p_xrefs, c_xrefs, ops_xrefs, "who refers to an address, or what it refers to"),
 	READ("callgraph", OPS_LIST, p_callgraph, c_calls, ops_callgraph, "who calls whom"),
 	READ("strings", OPS_LIST, p_strings, c_strings, ops_strings, "the strings found"),

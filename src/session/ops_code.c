@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions as C: one for the screen, or all of them as files that compile. Each is a pure function of the image, so files
+ * hold the same bytes whoever writes them.
+ */
+#include "session/ops_int.h"
+#include "session/ses_code.h"
+#include "session/ses_int.h"
+
+#include "base/par.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void out_map(struct ops_out *o, const struct ses_code *c)
+{
+	struct json *j = &o->json;
+	json_key(j, "map");
+	json_arr(j);
+	for (size_t i = 0; i < c->map.lines.cnt;) {
+		uint32_t line = c->map.lines.data[i].line;
+		json_obj(j);
+		json_key(j, "line");
+		json_u64(j, line);
+		json_key(j, "addrs");
+		json_arr(j);
+		for (; i < c->map.lines.cnt && c->map.lines.data[i].line == line; i++)
+			json_addr(j, c->map.lines.data[i].va);
+		json_end_arr(j);
+		json_end_obj(j);
+	}
+	json_end_arr(j);
+}
+
+static void out_code(struct ops_req *rq, const struct ses_code *c)
+{
+	struct ops_out *o = rq->out;
+	if (!o->is_json) {
+		buf_add(o->buf, c->text.data, c->text.len);
+		return;
+	}
+	struct json *j = &o->json;
+	json_obj(j);
+	json_key(j, "rev");
+	json_u64(j, rq->sn->rev);
+	json_key(j, "addr");
+	json_addr(j, c->va);
+	json_key(j, "name");
+	json_str(j, c->name);
+	json_key(j, "prototype");
+	json_str(j, c->prototype);
+	json_key(j, "code");
+	json_strn(j, c->text.data, c->text.len);
+	json_key(j, "warnings");
+	json_arr(j);
+	json_end_arr(j);
+	json_key(j, "status");
+	json_str(j, c->bad_cnt ? "partial" : "full");
+	json_key(j, "level");
+	json_str(j, "L4");
+	json_key(j, "verified");
+	json_str(j, "not_run");
+	json_key(j, "instructions");
+	json_u64(j, c->insn_cnt);
+	json_key(j, "unlifted");
+	json_u64(j, c->generic_cnt);
+	if (ops_arg_is_set(rq->args, "map"))
+		out_map(o, c);
+	json_end_obj(j);
+}
+
+/* --- all of them, as files ---------------------------------------------------------------------------------------- */
+#define FILE_FUNCS 64 /* functions a file: small enough to compile side by side */
+
+struct all {
+	struct ses_snap *sn;
+	const struct ses_call *call;
+	int dir;
+	uint32_t func_cnt;
+	uint64_t done, failed;
+	pthread_mutex_t lock;
+	struct err *e;
+};
+
+static struct err *write_file(int dir, const char *name, const char *s, size_t len)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (fd < 0)
+		return err_os(errno, "%s", name);
+	while (len) {
+		ssize_t n = write(fd, s, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			struct err *e = err_os(n < 0 ? errno : ENOSPC, "%s", name);
+			close(fd);
+			return e;
+		}
+		s += n;
+		len -= (size_t)n;
+	}
+	return close(fd) ? err_os(errno, "%s", name) : NULL;
+}
+
+static void keep_error(struct all *a, struct err *e)
+{
+	pthread_mutex_lock(&a->lock);
+	if (a->e)
+		err_free(e);
+	else
+		a->e = e;
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
+{
+	struct all *a = ctx;
+	(void)worker;
+	for (size_t file = from; file < to; file++) {
+		_cleanup_buf_ struct buf text = {0};
+		uint64_t done = 0, failed = 0;
+		struct err *e = ses_call_check(a->call);
+		ses_code_head(&text);
+		for (size_t f = file * FILE_FUNCS; !e && f < MIN((file + 1) * FILE_FUNCS, a->func_cnt); f++) {
+			struct ses_code c = {0};
+			e = ses_code_func(a->sn, (uint32_t)f, &c);
+			if (!e) {
+				buf_add_ch(&text, '\n');
+				buf_add(&text, c.text.data, c.text.len);
+				done++;
+			} else if (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) {
+				/* Said where it is missing; the count says it again. */
+				buf_printf(&text, "\n/* %s */\n", e->text);
+				err_free(e);
+				e = NULL;
+				failed++;
+			}
+			ses_code_fini(&c);
+		}
+		char name[32];
+		snprintf(name, sizeof(name), "code_%05zu.c", file);
+		if (!e && text.failed)
+			e = &err_nomem;
+		if (!e)
+			e = write_file(a->dir, name, text.data, text.len);
+		if (e)
+			keep_error(a, e);
+		pthread_mutex_lock(&a->lock);
+		a->done += done;
+		a->failed += failed;
+		pthread_mutex_unlock(&a->lock);
+	}
+}
+
+static void run_files(struct all *a, size_t files)
+{
+	struct par *par = par_new(0);
+	if (par)
+		par_for(par, files, 1, one_file, a);
+	else
+		a->e = &err_nomem;
+	par_free(par);
+}
+
+static const char makefile[] =
+	"# Objects of every function; nothing here is run.\n"
+	"CFLAGS ?= -O2\n"
+	"override CFLAGS += -std=gnu11 -Wall -Wextra -Wno-unused -I.\n"
+	"all: $(patsubst %.c,%.o,$(wildcard code_*.c))\n"
+	"clean:\n\trm -f *.o\n"
+	".PHONY: all clean\n";
+
+static struct err *write_all(struct ops_req *rq, const char *path)
+{
+	struct all a = {.sn = rq->sn, .call = rq->call, .lock = PTHREAD_MUTEX_INITIALIZER};
+	image_funcs(rq->sn->im, &a.func_cnt);
+	if (mkdir(path, 0777) && errno != EEXIST)
+		return err_os(errno, "%s", path);
+	a.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (a.dir < 0)
+		return err_os(errno, "%s", path);
+	size_t len;
+	const char *header = ses_code_header(&len);
+	struct err *e = write_file(a.dir, "scry.h", header, len);
+	if (!e)
+		e = write_file(a.dir, "Makefile", makefile, sizeof(makefile) - 1);
+	size_t files = (a.func_cnt + FILE_FUNCS - 1) / FILE_FUNCS;
+	if (!e)
+		run_files(&a, files);
+	close(a.dir);
+	if (!e)
+		e = a.e;
+	if (e)
+		return e;
+	struct ops_out *o = rq->out;
+	ops_out_item(o);
+	ops_out_cstr(o, "path", path);
+	ops_out_u64(o, "functions", a.done);
+	ops_out_u64(o, "failed", a.failed);
+	ops_out_u64(o, "files", files);
+	ops_out_end_item(o);
+	return NULL;
+}
+
+struct err *ops_decompile(struct ops_req *rq)
+{
+	const char *dir = ops_arg_str(rq->args, "output");
+	bool is_all = ops_arg_is_set(rq->args, "all");
+	if (is_all != (dir != NULL))
+		return err_fix(err_new(ERR_INVALID, "decompile: --all and -o DIR go together"), "scry decompile FILE FUNC prints one function");
+	if (is_all && !(rq->call->caps & SES_CAP_WRITE_FILES))
+		return err_new(ERR_DENIED, "decompile: writing files is not granted here");
+	if (is_all)
+		return write_all(rq, dir);
+	uint64_t va;
+	struct err *e = ops_addr(rq, "func", UINT64_MAX, &va);
+	if (e)
+		return e;
+	uint32_t loc = va == UINT64_MAX ? LOC_NONE : space_loc(rq->sn->space, va);
+	uint32_t f = loc == LOC_NONE ? UINT32_MAX : image_func_at(rq->sn->im, loc);
+	if (f == UINT32_MAX)
+		return err_fix(err_new(ERR_NOT_FOUND, "%s: is in no function", va == UINT64_MAX ? "FUNC" : ops_arg_str(rq->args, "func")),
+			       "scry functions FILE lists them");
+	struct ses_code c = {0};
+	e = ses_code_func(rq->sn, f, &c);
+	if (!e)
+		out_code(rq, &c);
+	ses_code_fini(&c);
+	return e;
+}

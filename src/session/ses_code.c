@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/ses_code.h"
+
+#include "lift/lift_image.h"
+#include "session/ses_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* scry_h.S holds it as it is installed. */
+extern const char ses_scry_h[], ses_scry_h_end[];
+
+void ses_code_fini(struct ses_code *c)
+{
+	buf_fini(&c->text);
+	cprint_map_fini(&c->map);
+}
+
+const char *ses_code_header(size_t *ret_len)
+{
+	*ret_len = (size_t)(ses_scry_h_end - ses_scry_h);
+	return ses_scry_h;
+}
+
+void ses_code_head(struct buf *text)
+{
+	cprint_prelude(text);
+}
+
+/* The name as an identifier; the address makes it the only one. */
+static void make_name(const char *s, size_t len, uint64_t va, char *out, size_t cap)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < len && n < cap - 24; i++) {
+		bool is_digit = s[i] >= '0' && s[i] <= '9';
+		bool is_letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || s[i] == '_';
+		if (is_digit && !n)
+			out[n++] = '_';
+		out[n++] = is_digit || is_letter ? s[i] : '_';
+	}
+	char hex[24];
+	int hex_len = snprintf(hex, sizeof(hex), "_%llx", (unsigned long long)va);
+	/* Generated names end in the address already. */
+	if (n < (size_t)hex_len || memcmp(out + n - hex_len, hex, (size_t)hex_len) != 0) {
+		memcpy(out + n, hex, (size_t)hex_len);
+		n += (size_t)hex_len;
+	}
+	out[n] = '\0';
+}
+
+static const char *name_of(void *ctx, uint64_t va, char *out, size_t cap)
+{
+	struct ses_snap *sn = ctx;
+	uint32_t loc = space_loc(sn->space, va);
+	size_t n = loc == LOC_NONE ? 0 : ses_name_put(sn, loc, out, cap - 1);
+	out[n] = '\0';
+	return n ? out : NULL;
+}
+
+struct err *ses_code_func(struct ses_snap *sn, uint32_t func, struct ses_code *ret)
+{
+	struct arena arena = {0};
+	struct ir_func *f;
+	struct lift_stats stats;
+	uint32_t cnt;
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	if (func >= cnt)
+		return err_new(ERR_NOT_FOUND, "there is no function %u", func);
+	ret->va = space_va(sn->space, funcs[func].loc);
+	struct ses_text name = ses_func_name(sn, func, &arena);
+	make_name(name.s ? name.s : "", name.len, ret->va, ret->name, sizeof(ret->name));
+	struct err *e = lift_image_func(&arena, sn->im, func, &f, &stats);
+	const struct cprint_opts opts = {.name = ret->name, .name_of = name_of, .ctx = sn};
+	if (!e)
+		e = cprint_func(f, &opts, &ret->text, &ret->map);
+	if (!e) {
+		_cleanup_buf_ struct buf machine = {0};
+		cprint_machine(f->machine, &machine);
+		snprintf(ret->prototype, sizeof(ret->prototype), "void %s(struct %.*s *m)", ret->name, (int)machine.len,
+			 machine.data ? machine.data : "");
+		ret->insn_cnt = stats.insn_cnt;
+		ret->generic_cnt = stats.generic_cnt;
+		ret->bad_cnt = stats.bad_cnt;
+	}
+	arena_fini(&arena);
+	return e;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SESSION_SES_CODE_H
+#define SESSION_SES_CODE_H
+
+#include "cprint/cprint.h"
+#include "session/session.h"
+
+/* A function as C. Zero-initialise; ses_code_fini() releases. */
+struct ses_code {
+	uint64_t va;
+	char name[96];       /* in C: an identifier no other function of the target has */
+	char prototype[160];
+	struct buf text;     /* the definition */
+	struct cprint_map map;
+	uint32_t insn_cnt;
+	uint32_t generic_cnt; /* instructions lifted only as what they read and write */
+	uint32_t bad_cnt;     /* bytes that are no instruction */
+};
+
+void ses_code_fini(struct ses_code *c);
+
+/* Function `func` (its number in the image). Thread-safe. Errors: unsupported (architecture, or an operation without a form
+ * in C), budget (too long), no memory. */
+_must_use_ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, struct ses_code *ret);
+
+/* What stands at the top of a file of functions. */
+void ses_code_head(struct buf *text);
+
+/* include/scry.h, for writing beside them; borrowed. */
+const char *ses_code_header(size_t *ret_len);
+
+#endif
