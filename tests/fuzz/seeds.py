@@ -13,6 +13,7 @@ rpc    what a driver sends to a live workbench
 docs   documents of edit, rename --from, import and multi, behind a byte that chooses the operation (fuzz_docs.c)
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
 project  P.json, good ones and nearly (fuzz_project.c)
+ir     text form of IR
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
 import json
@@ -339,11 +340,35 @@ def project(folder):
             f.write(row.encode())
 
 
+IR = [
+    "block 0 0x1000\ninsn 0x1000 4\n%0:64 = get rax\n%1:64 = add %0 0x5:64\nput rax %1\n%3:1 = cmp.ult %1 %0\nbr %3 b1 b2\n"
+    "block 1\n%5:64 = gaddr 0x2000:64\nstore %5 %1 !be\ncall %5 0x1006:64\njmp b2\nblock 2\nret #8\n",
+    "block 0\njmp b1\nblock 1\n%1:64 = phi ( 0x1:64 %2 )\n%2:64 = sub %1 0x1:64\n%3:1 = cmp.eq %2 0x0:64\nbr %3 b2 b1\n"
+    "block 2\nswitch b3 %2 ( 0x0:64 b0 0x7:64 b3 )\nblock 3\ntrap.ud\n",
+    "block 0\n%0:128 = get xmm1\n%1:128 = vmap <fbin.add 32> %0 0xffffffffffffffff0000000000000001:128\n%2:128 = vperm %1 %0 0x1f0000:128\n"
+    "%3:32 = vmask #8 %2\n%4:128 = vcvt <itof.s 32> %2 0x40:64\n%5:128 = vshift <ashr 16> %4 %3\n%6:128 = vpack.u #16 %5 %4\n"
+    "%7:128 = vmadd #16 %6 %6\n%8:128 = vmap <vlane.addus 8> %7 %5\nput xmm1 %8\n%10:64 = get rax\n%11:128 = concat %10 0x5:64\nijmp 0x10:64\n",
+    "block 0\n%0:64 = get rdi\n%1 = memop.scan #8 ( %0 0x0:8 0x40:64 0x0:1 0x0:1 )\n%2:64 = res #0 %1\n%3:8 = res #4 %1\nput rdi %2\n"
+    "%5:80 = undef\n%6:80 = fun.sqrt %5\nput f0 %6\n%8:64 = divw.uquot %0 %2 0x3:64\n%9:32 = rmw.add %0 0x1:32\n"
+    "%10:64 = cas %0 0x1:64 0x2:64\nfence\n%12:1 = flag.ovf_add %8 %2 0x1:1\n%13:32 = ftoi.trunc 0x3ff0000000000000:64\nput zf %12\nret #0\n",
+]
+INTRIN = "intrin 0 cpuid 0x1004 0fa2 in ( rax rcx ) out ( rax rbx rcx rdx ) mem 0 --- x87 0\n" \
+         "block 0\n%0:64 = get rax\n%1 = intrin #0 ( %0 0x1:64 )\n%2:64 = res #3 %1\nput rdx %2\nret #0\n"
+
+
+def ir(folder):
+    rows = [f"func x86-64 0x1000\n{row}" for row in IR + [INTRIN]]
+    rows.append("func i386 0x10\nblock 0\n%0:32 = get eax\n%1:16 = extract #3 %0\n%2:32 = insert #8 %0 %1\nput eax %2\nijmp %2\n")
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"i{i}"), "w") as f:
+            f.write(row)
+
+
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc,
-             "project": project}
+             "project": project, "ir": ir}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
