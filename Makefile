@@ -35,6 +35,7 @@ bench: build-bench
 	@python3 tests/bench/bench.py --scry build-bench/src/main/scry --zydis build-bench/tests/bench/bench_zydis
 	@python3 tests/bench/bench_graph.py --scry build-bench/src/main/scry --layout build-bench/tests/bench/bench_graph
 	@python3 tests/bench/bench_edits.py --scry build-bench/src/main/scry --edits build-bench/tests/bench/bench_edits
+	@python3 tests/bench/bench_tui.py --scry build-bench/src/main/scry --tool build-bench/tests/bench/bench_tui
 
 score: build-bench
 	@python3 tests/score/score.py --scry build-bench/src/main/scry

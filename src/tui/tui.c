@@ -55,6 +55,8 @@ struct loop {
 	int quit_signal;
 	uint64_t input_due_ns;     /* when pending input becomes final; 0: nothing pending */
 	uint64_t last_frame_ns;
+	bool has_input;            /* somebody typed since the last frame */
+	bool was_input;            /* and before that one */
 	int colour_step;
 };
 
@@ -110,6 +112,7 @@ static void read_tty(struct loop *l)
 	for (int i = 0; i < 64; i++) {
 		ssize_t n = read(l->tty.fd, bytes, sizeof(bytes));
 		if (n > 0) {
+			l->has_input = true;
 			term_input_feed(&l->input, bytes, (size_t)n, on_event, l);
 		} else if (n < 0 && errno == EINTR) {
 			continue;
@@ -182,6 +185,12 @@ static bool has_watcher(const struct loop *l)
 	return !term_tty_is_stuck(&l->tty) || (l->rpc && tui_rpc_is_waiting(l->rpc));
 }
 
+/* Whether a frame may follow the last one already. What is typed does not wait for a frame that only told of progress. */
+static uint64_t frame_due(const struct loop *l)
+{
+	return l->has_input && !l->was_input ? 1 : l->last_frame_ns + FRAME_NS;
+}
+
 /* Arms the timer for whichever comes first: pending input, a frame that had to wait, a driver's time. */
 static void arm_timer(struct loop *l)
 {
@@ -193,8 +202,7 @@ static void arm_timer(struct loop *l)
 	if (l->rpc && tui_rpc_due_ns(l->rpc))
 		due = due ? MIN(due, tui_rpc_due_ns(l->rpc)) : tui_rpc_due_ns(l->rpc);
 	if (l->tui.is_dirty && has_watcher(l)) {
-		uint64_t frame = l->last_frame_ns + FRAME_NS;
-		due = due ? MIN(due, frame) : frame;
+		due = due ? MIN(due, frame_due(l)) : frame_due(l);
 	}
 	struct itimerspec spec = {.it_value = {.tv_sec = (time_t)(due / 1000000000u), .tv_nsec = (long)(due % 1000000000u)}};
 	timerfd_settime(l->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
@@ -236,7 +244,7 @@ static void draw(struct loop *l)
 			buf_add(&l->tty.pending, t->clip.data, t->clip.len);
 		t->clip.len = 0;
 	}
-	bool is_due = t->is_dirty && has_watcher(l) && now - l->last_frame_ns >= FRAME_NS;
+	bool is_due = t->is_dirty && has_watcher(l) && now >= frame_due(l);
 	if (!is_due && (t->is_dirty || !l->is_behind))
 		return;
 	const struct cells *grid = &l->opening.grid;
@@ -253,8 +261,11 @@ static void draw(struct loop *l)
 			return;
 	}
 	l->is_behind = term_tty_is_stuck(&l->tty);
-	if (is_due)
+	if (is_due) {
 		l->last_frame_ns = now;
+		l->was_input = l->has_input;
+		l->has_input = false;
+	}
 	if (l->is_behind)
 		return;
 	size_t start = l->tty.pending.len;
