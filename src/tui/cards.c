@@ -73,7 +73,7 @@ const struct tui_list_ops tui_presets_list = {
 	.fetch = presets_fetch,
 };
 
-void tui_keys_use(struct tui *t, const char *name)
+bool tui_keys_use(struct tui *t, const char *name)
 {
 	struct tui_keymap *m;
 	struct err *e = tui_keys_load(name, &m);
@@ -82,23 +82,75 @@ void tui_keys_use(struct tui *t, const char *name)
 		t->keys = m;
 	}
 	t->is_dirty = true;
-	if (e)
-		tui_say_err(t, e);
+	if (!e)
+		return true;
+	tui_say_err(t, e);
+	return false;
 }
 
 void tui_keys_pick(struct tui *t, unsigned i)
 {
 	if (i >= ARRAY_LEN(presets))
 		return;
+	if (!tui_keys_use(t, presets[i].name))
+		return;
 	struct err *e = tui_keys_choose(presets[i].name);
-	const char *keys;
-	tui_keys_use(t, presets[i].name);
 	if (e) {
 		tui_say_err(t, e);
 		return;
 	}
-	keys = tui_keymap_keys(t->keys, TUI_KEYS);
+	const char *keys = tui_keymap_keys(t->keys, TUI_KEYS);
 	tui_say(t, false, "keys like %s, now and from now on (%.*s changes them)", presets[i].text, (int)strcspn(keys, " "), keys);
+}
+
+/* --- the first start ------------------------------------------------------------------------------------------------------ */
+
+#define OFFER_NS 20000000000ull
+
+void tui_offer_begin(struct tui *t, uint64_t now)
+{
+	t->offer_ns = now + OFFER_NS;
+}
+
+/* Whatever ends it, it does not come back. */
+void tui_offer_end(struct tui *t)
+{
+	t->offer_ns = 0;
+	t->is_dirty = true;
+	err_free(tui_keys_choose(presets[0].name));
+}
+
+bool tui_offer_key(struct tui *t, uint32_t key)
+{
+	bool is_choice = key >= '1' && key < '1' + ARRAY_LEN(presets);
+	tui_offer_end(t);
+	if (is_choice)
+		tui_keys_pick(t, key - '1');
+	return is_choice;
+}
+
+void tui_offer_draw(struct tui *t)
+{
+	int h = (int)ARRAY_LEN(presets) + 3;
+	int w = MIN(40, t->grid.w);
+	if (t->grid.h < h + 3 || w < 30)
+		return;
+	struct cells_rect r = {t->grid.w - w, t->grid.h - 2 - h, w, h};
+	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
+	cells_fill(&t->grid, r, st);
+	cells_box(&t->grid, r, "Keys like", st);
+	for (size_t i = 0; i <= ARRAY_LEN(presets); i++) {
+		struct cells_pen p = tui_pen(t, (struct cells_rect){r.x + 2, r.y + 1, r.w - 4, 1}, (int)i, ROLE_KEY, ROLE_BG_DIALOG);
+		if (i == ARRAY_LEN(presets)) {
+			p.st.fg = ROLE_DIM;
+			cells_str(&p, "any other key: as now; ,k asks again");
+			break;
+		}
+		cells_printf(&p, "%zu  ", i + 1);
+		p.st.fg = ROLE_TEXT;
+		cells_printf(&p, "%s%s", presets[i].text, i ? "" : " (as now)");
+	}
+	t->scroll_hint.w = 0;
 }
 
 static struct err *bookmarks_fetch(const struct tui_query *q, struct tui_page *ret)

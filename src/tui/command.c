@@ -12,6 +12,9 @@
 #define COUNT_MAX 9999
 #define LEADER_NS 250000000u
 #define CARD_COLS 44
+/* The footer changes while a person looks at a first page, and rests then: who is idle is not woken. */
+#define ROTATE_NS 2500000000ull
+#define ROTATIONS 3
 
 /* Whether `text` begins the action's name; '-' and '_' are one, case does not matter. */
 static bool begins(const char *text, size_t len, const char *name)
@@ -158,10 +161,31 @@ void tui_prefix_begin(struct tui *t, struct tui_stroke s, uint64_t now)
 
 void tui_tick(struct tui *t, uint64_t now)
 {
+	if (t->offer_ns && now >= t->offer_ns)
+		tui_offer_end(t);
+	if (t->rotate_ns && !t->has_acted && now >= t->rotate_ns) {
+		t->rotate_ns = ++t->hint_set < ROTATIONS ? now + ROTATE_NS : 0;
+		t->is_dirty = true;
+	}
 	if (!t->prefix.key || t->is_card || now < t->card_ns)
 		return;
 	t->is_card = true;
 	t->is_dirty = true;
+}
+
+static void earliest(uint64_t *due, uint64_t ns)
+{
+	if (ns && (!*due || ns < *due))
+		*due = ns;
+}
+
+uint64_t tui_tick_due(const struct tui *t)
+{
+	uint64_t due = 0;
+	earliest(&due, t->offer_ns);
+	earliest(&due, t->has_acted ? 0 : t->rotate_ns);
+	earliest(&due, t->prefix.key && !t->is_card ? t->card_ns : 0);
+	return due;
 }
 
 static const char *prefix_name(const struct tui *t, char *out)

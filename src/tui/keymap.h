@@ -70,6 +70,9 @@ _must_use_ struct err *tui_keys_load(const char *name, struct tui_keymap **ret);
 /* The person's own file, $XDG_CONFIG_HOME/scry/keys or ~/.config/scry/keys; false when neither is set. */
 bool tui_keys_path(char *out, size_t cap);
 
+/* Whether nobody has said yet which keys there are to be: a first start. */
+bool tui_keys_are_unchosen(void);
+
 /* Writes `preset NAME` into the person's own file, whose other lines stay. */
 _must_use_ struct err *tui_keys_choose(const char *name);
 

@@ -41,6 +41,13 @@ static bool preset_path(const char *name, char *out, size_t cap)
 	return (size_t)snprintf(out, cap, "%s/%s/%s", exe, beside[is_built], name) < cap;
 }
 
+bool tui_keys_are_unchosen(void)
+{
+	char path[PATH_MAX];
+	const char *said = getenv("SCRY_KEYS");
+	return !(said && *said) && tui_keys_path(path, sizeof(path)) && access(path, F_OK) && errno == ENOENT;
+}
+
 static struct err *add_file(struct tui_keymap *m, const char *path)
 {
 	struct file *f;
@@ -79,6 +86,8 @@ struct err *tui_keys_load(const char *name, struct tui_keymap **ret)
 	char said[64] = "";
 	struct file *own = NULL;
 	struct err *e = NULL;
+	if (name && !*name)
+		name = NULL;
 	*ret = tui_keymap_new();
 	if (!*ret)
 		return &err_nomem;

@@ -131,7 +131,7 @@ bool tui_opening_draw(struct tui_opening *o, int w, int h, bool is_ascii)
 		p.st.fg = ROLE_BAR_DIM;
 		cells_str(&p, "  reading the file's tables; what you type is kept, Ctrl+C leaves");
 		p = pen_at(o, (struct cells_rect){0, o->grid.h - 1, o->grid.w, 1}, ROLE_DIM, ROLE_BG);
-		tui_draw_hints(&p, o->map, TUI_IN_LISTING);
+		tui_draw_hints(&p, o->map, TUI_IN_LISTING, 0);
 	}
 	return true;
 }

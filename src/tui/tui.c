@@ -28,6 +28,7 @@
  * the one before; so a slow terminal skips frames and a stuck one costs nothing. Idle, nothing wakes us.
  */
 #define FRAME_NS 8000000u
+#define HINTS_NS 3000000000ull /* until the footer shows other keys */
 /* Without margins a scroll takes the pane beside along, which is then written anew, some 1.2 KB however many lines it was: six at
  * once come to 2 to 3 KB, half of what they cost one by one. */
 #define EDGE_STEP 6
@@ -195,8 +196,8 @@ static uint64_t frame_due(const struct loop *l)
 static void arm_timer(struct loop *l)
 {
 	uint64_t due = l->input_due_ns;
-	if (l->tui.prefix.key && !l->tui.is_card)
-		due = due ? MIN(due, l->tui.card_ns) : l->tui.card_ns;
+	if (tui_tick_due(&l->tui))
+		due = due ? MIN(due, tui_tick_due(&l->tui)) : tui_tick_due(&l->tui);
 	if (l->tui.refresh_due_ns && !l->tui.refresh_job)
 		due = due ? MIN(due, l->tui.refresh_due_ns) : l->tui.refresh_due_ns;
 	if (l->rpc && tui_rpc_due_ns(l->rpc))
@@ -356,6 +357,9 @@ static struct err *show(struct loop *l)
 	tui_keymap_free(l->tui.keys);
 	l->tui.keys = take_ptr(l->keys);
 	l->tui.operate = tui_operation;
+	l->tui.rotate_ns = now_ns() + HINTS_NS;
+	if (tui_keys_are_unchosen())
+		tui_offer_begin(&l->tui, now_ns());
 	if (l->keys_err)
 		tui_say_err(&l->tui, take_ptr(l->keys_err));
 	l->tui.job_fd = l->job_fd;

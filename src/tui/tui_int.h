@@ -342,9 +342,14 @@ int tui_help_line_cnt(void);
 void tui_copy(struct tui *t, enum tui_action a);
 void tui_copy_text(struct tui *t, const char *s, size_t len);
 
-/* Keys of a preset from now on; tui_keys_pick() also keeps the choice. */
-void tui_keys_use(struct tui *t, const char *name);
+/* Keys of a preset from now on; false, and it is said, when something in their files cannot be taken. tui_keys_pick() also keeps the choice. */
+bool tui_keys_use(struct tui *t, const char *name);
 void tui_keys_pick(struct tui *t, unsigned i);
+/* The first start ever offers keys, beside what is shown, until a key or a while ends that. */
+void tui_offer_begin(struct tui *t, uint64_t now);
+void tui_offer_end(struct tui *t);
+bool tui_offer_key(struct tui *t, uint32_t key); /* whether the key was the answer */
+void tui_offer_draw(struct tui *t);
 
 /* --- selected lines, hints --- */
 
@@ -502,6 +507,9 @@ struct tui {
 	bool is_zoomed, had_split, had_functions;
 	struct tui_said said;
 	uint8_t recent[TUI_RECENT_MAX];
+	uint64_t offer_ns;             /* until when keys are offered; 0: they are not */
+	uint64_t rotate_ns;            /* when the footer shows other keys, as long as nobody did anything; 0: no more */
+	unsigned hint_set;             /* which keys it shows */
 	bool is_selecting;
 	struct tui_place anchor;       /* where the selection of lines began */
 	char hint;                     /* the first of a hint's two letters, once typed */
@@ -595,8 +603,10 @@ const char *tui_number(uint64_t v, char *out);
 const char *tui_size(uint64_t v, char *out, size_t len);
 /* Columns of the functions pane beside another one; 0: a screen too narrow for two. */
 int tui_functions_width(int screen_w);
-/* The footer's keys for a focus (enum tui_where). */
-void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t where);
+/* The footer's keys for a focus (enum tui_where); set 0 is for moving about, the others rotate with it. */
+void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t where, unsigned set);
+/* When tui_tick() is due; 0: never. */
+uint64_t tui_tick_due(const struct tui *t);
 /* The action of one key without the ones that want another. */
 static inline enum tui_action tui_key_action(const struct tui_keymap *keys, uint32_t key, uint8_t mods, uint8_t where)
 {

@@ -15,6 +15,7 @@
 #define HEX_W 79
 #define DOUBLE_CLICK_NS 400000000u
 #define WHEEL_LINES 3
+#define HINT_SETS 3
 
 static const struct tui_view_ops *const views[TUI_V_COUNT] = {
 	[TUI_V_LISTING] = &tui_listing_ops, [TUI_V_HEX] = &tui_hex_ops,
@@ -420,8 +421,20 @@ static void draw_hint(struct cells_pen *p, const struct tui_keymap *keys, enum t
 	cells_printf(p, " %s ", text);
 }
 
-void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t where)
+void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t where, unsigned set)
 {
+	static const struct { enum tui_action a; const char *text; } more[HINT_SETS - 1][5] = {
+		{{TUI_RENAME, "name"}, {TUI_COMMENT, "comment"}, {TUI_RETYPE, "type"}, {TUI_UNDO, "take back"}, {TUI_VIEW_GRAPH, "graph"}},
+		{{TUI_VIEW_STRINGS, "strings"}, {TUI_FIND_SYMBOL, "any name"}, {TUI_VIEW_HEX, "hex"}, {TUI_HINTS, "jump"},
+		 {TUI_SEARCH_ALL, "all matches"}},
+	};
+	if (set % HINT_SETS) {
+		for (size_t i = 0; i < ARRAY_LEN(more[0]); i++)
+			draw_hint(p, keys, more[set % HINT_SETS - 1][i].a, more[set % HINT_SETS - 1][i].text);
+		draw_hint(p, keys, TUI_PALETTE, "everything");
+		draw_hint(p, keys, TUI_HELP, "keys");
+		return;
+	}
 	draw_hint(p, keys, TUI_FOLLOW, where == TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
 	draw_hint(p, keys, TUI_XREFS_TO, "who refers");
 	draw_hint(p, keys, TUI_GOTO, "go to");
@@ -440,7 +453,7 @@ static void draw_footer(struct tui *t, int y)
 	if (t->prefix.key)
 		tui_prefix_draw(t, &p);
 	else
-		tui_draw_hints(&p, t->keys, where);
+		tui_draw_hints(&p, t->keys, where, t->hint_set);
 }
 
 int tui_functions_width(int screen_w)
@@ -503,6 +516,8 @@ void tui_draw(struct tui *t)
 	tui_overlays_draw(t);
 	if (t->prefix.key && t->is_card)
 		tui_card_draw(t);
+	if (t->offer_ns)
+		tui_offer_draw(t);
 	if (t->prompt.kind)
 		tui_prompt_draw(t, t->grid.h - 1);
 	t->frame++;
@@ -733,6 +748,10 @@ static void act_scry(struct tui *t, enum tui_action a)
 	case TUI_SAVE:
 		tui_say(t, false, "nothing waits to be saved: every edit is on disk when it says so (U lists them)");
 		break;
+	case TUI_KEYS_AGAIN:
+		if (tui_keys_use(t, getenv("SCRY_KEYS")))
+			tui_say(t, false, "keys read again");
+		break;
 	case TUI_LOG:
 		tui_list_restart(&t->log);
 		tui_overlay_push(t, TUI_O_LOG);
@@ -800,12 +819,23 @@ static struct tui_stroke meant(const struct tui *t, struct tui_stroke s, uint8_t
 	return (struct tui_stroke){tui_keymap_char(t->keys, s.key), s.mods};
 }
 
+static void say_unbound(struct tui *t)
+{
+	const char *help = tui_keymap_keys(t->keys, TUI_HELP);
+	const char *palette = tui_keymap_keys(t->keys, TUI_PALETTE);
+	tui_say(t, false, "no action on this key here (%.*s shows the keys, %.*s everything)", (int)strcspn(help, " "), help,
+		(int)strcspn(palette, " "), palette);
+}
+
 static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 {
 	/* A running search keeps its line until it ends. */
 	if (!t->search_job)
 		*t->message = '\0';
 	t->opening = NULL;
+	t->hint_set = 0;
+	if (t->offer_ns && tui_offer_key(t, mods ? 0 : key))
+		return;
 	if (!t->prompt.kind && !t->overlay_cnt && tui_hex_edit_key(t, key, mods))
 		return;
 	if (t->prompt.kind) {
@@ -832,7 +862,7 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 	if (a == TUI_BACK && t->search_job)
 		a = TUI_CANCEL;
 	if (a == TUI_NONE)
-		tui_say(t, false, "no action on this key here (F1 shows the keys, Ctrl+P everything)");
+		say_unbound(t);
 	/* A count repeats what moves; for anything else it means nothing. */
 	int times = a != TUI_NONE && tui_action_info(a)->group == TUI_GROUP_MOVE ? MAX(t->count, 1) : 1;
 	t->count = 0;

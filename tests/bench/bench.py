@@ -76,7 +76,7 @@ class Bench:
         self.store = os.path.join(self.work, "store")
         shutil.rmtree(self.store, ignore_errors=True)
         os.makedirs(self.store, 0o700)
-        self.env = dict(os.environ, SCRY_STORE=self.store, NO_COLOR="1")
+        self.env = dict(os.environ, SCRY_STORE=self.store, SCRY_KEYS="ida", NO_COLOR="1")
         self.scry, self.zydis = os.path.abspath(args.scry), os.path.abspath(args.zydis)
         self.measure = os.path.join(os.path.dirname(self.zydis), "measure")
         self.page_tool = os.path.join(os.path.dirname(self.zydis), "bench_page")

@@ -59,6 +59,7 @@ like "scry keys lists an action with its keys" '^g +GOTO +Go to an address or a 
 out=$("$SCRY" keys --preset vim-strict)
 like "a preset's keys" '^gg Ctrl\+Home +TOP ' "$out"
 is "every action in every preset" 1 "$(for p in ida ghidra binja vim-strict r2; do "$SCRY" keys --preset $p | grep -c '^[^#]'; done | sort -u | wc -l)"
+unset SCRY_KEYS
 export XDG_CONFIG_HOME=$WORK/config
 mkdir -p "$WORK/config/scry"
 printf 'preset r2\nGOTO = q\nQUIT = q\n' >"$WORK/config/scry/keys"

@@ -490,6 +490,7 @@ static void test_idle(void)
 	struct pty_term t;
 	start(&t, TARGET, NULL, 120, 40);
 	pty_wait(&t, "ready", WAIT_MS);
+	pty_keys(&t, "j"); /* the footer changes only as long as nobody did anything */
 	pty_pump(&t, 5000, 500);
 	size_t len = t.log.len;
 	long switches = status_value(t.pid, "voluntary_ctxt_switches:");

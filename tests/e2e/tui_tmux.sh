@@ -9,7 +9,7 @@ if ! command -v tmux >/dev/null; then
 	exit 0
 fi
 work=$(mktemp -d)
-export SCRY_STORE="$work/store" TMUX_TMPDIR="$work"
+export SCRY_KEYS=ida SCRY_STORE="$work/store" TMUX_TMPDIR="$work"
 unset TMUX
 tm() { tmux -L scry-test -f /dev/null "$@"; }
 trap 'tm kill-server 2>/dev/null; rm -rf "$work"' EXIT

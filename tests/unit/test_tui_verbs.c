@@ -297,6 +297,73 @@ static void test_hints(void **state)
 	close_tui();
 }
 
+static void test_first_start(void **state)
+{
+	char dir[] = "/tmp/scry-first-XXXXXX";
+	char path[64];
+	assert_non_null(mkdtemp(dir));
+	setenv("XDG_CONFIG_HOME", dir, 1);
+	unsetenv("SCRY_KEYS");
+	snprintf(path, sizeof(path), "%s/scry/keys", dir);
+	open_tui(300, 120, 30);
+	assert_true(tui_keys_are_unchosen());
+	tui_offer_begin(&tui, 1000);
+	tui_draw(&tui);
+	assert_true(page_has("Keys like") && page_has("2  Ghidra"));
+	tui_tick(&tui, tui.offer_ns - 1);
+	assert_true(tui.offer_ns > 0);
+	tui_tick(&tui, tui_tick_due(&tui));
+	tui_draw(&tui);
+	assert_false(page_has("Keys like"));
+	assert_false(tui_keys_are_unchosen()); /* it does not come back */
+	/* Any key ends it and does what it does; a number chooses, now and for later. */
+	unlink(path);
+	tui_offer_begin(&tui, 1000);
+	keys("\"");
+	assert_int_equal(tui.main_view, TUI_V_STRINGS);
+	assert_false(page_has("Keys like"));
+	assert_false(tui_keys_are_unchosen());
+	unlink(path);
+	tui_offer_begin(&tui, 1000);
+	keys("1");
+	assert_int_equal(tui.count, 0);
+	FILE *f = fopen(path, "r");
+	char got[64] = "";
+	assert_non_null(f);
+	assert_non_null(fgets(got, sizeof(got), f));
+	fclose(f);
+	assert_string_equal(got, "preset ida\n");
+	close_tui();
+	unlink(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+	rmdir(dir);
+	unsetenv("XDG_CONFIG_HOME");
+}
+
+/* The footer shows other keys while nobody does anything, and then rests. */
+static void test_hints_rotate(void **state)
+{
+	open_tui(300, 120, 30);
+	assert_int_equal(tui_tick_due(&tui), 0);
+	tui.rotate_ns = 1000;
+	assert_true(page_has("who refers"));
+	tui_tick(&tui, 1000);
+	tui_draw(&tui);
+	assert_true(page_has("n name") && page_has("Ctrl+P everything"));
+	tui_tick(&tui, tui_tick_due(&tui));
+	tui_draw(&tui);
+	assert_true(page_has("any name"));
+	tui_tick(&tui, tui_tick_due(&tui));
+	tui_draw(&tui);
+	assert_true(page_has("who refers"));
+	assert_int_equal(tui_tick_due(&tui), 0);
+	tui.rotate_ns = 1000;
+	keys("j");
+	assert_int_equal(tui_tick_due(&tui), 0);
+	close_tui();
+}
+
 static void test_other_keys(void **state)
 {
 	open_tui(300, 120, 30);
@@ -352,6 +419,8 @@ int main(void)
 		cmocka_unit_test(test_select_lines),
 		cmocka_unit_test(test_hints),
 		cmocka_unit_test(test_other_keys),
+		cmocka_unit_test(test_first_start),
+		cmocka_unit_test(test_hints_rotate),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
