@@ -346,6 +346,15 @@ static void extern_line(struct heads_walk *w)
 	text_end(w, &p);
 }
 
+/* Behind an import stands what it is. */
+static void extern_comment(struct heads_walk *w)
+{
+	struct ses_text t = ses_prototype_at(w->sn, w->line.va, &w->scratch, NULL);
+	struct put c = {w->comment, 0, sizeof(w->comment) / 2};
+	put_cut(&c, t);
+	w->line.comment = (struct ses_text){w->comment, c.len};
+}
+
 /* --- code --- */
 
 static void code_line(struct heads_walk *w)
@@ -572,7 +581,9 @@ void heads_item_line(struct heads_walk *w)
 	else
 		unknown_line(w);
 	item_target(w);
-	if (!w->typed)
+	if (w->seg_is_extern)
+		extern_comment(w);
+	else if (!w->typed)
 		item_comment(w);
 	if (w->sn->edits)
 		heads_add_comments(w);

@@ -266,8 +266,7 @@ static struct err *export_header(struct export *x)
 		char ch = x->info.file.s[i];
 		buf_add_ch(&x->out, ch < ' ' || ch == 0x7f || ch == '*' || ch == '\\' ? '?' : ch);
 	}
-	buf_printf(&x->out, ", revision %llu. */\n#ifndef SCRY_TYPES_H\n#define SCRY_TYPES_H\n\n#include <stdbool.h>\n#include <stddef.h>\n"
-		   "#include <stdint.h>\n\n", (unsigned long long)x->rev);
+	buf_printf(&x->out, ", revision %llu. */\n#ifndef SCRY_TYPES_H\n#define SCRY_TYPES_H\n\n", (unsigned long long)x->rev);
 	struct err *e = ops_types_header(x->rq, &x->out, &cnt);
 	buf_add_str(&x->out, "\n#endif\n");
 	x->counts.types = cnt;

@@ -167,7 +167,18 @@ struct err *ops_strings(struct ops_req *rq)
 	return NULL;
 }
 
-static void symbol_list(struct ops_req *rq, const struct ses_page *page, const struct ses_import *s)
+static void put_prototype(struct ops_req *rq, const struct ses_import *s)
+{
+	struct ses_type_info info = {.text = {"", 0}};
+	if (s->has_addr)
+		ses_type_at(rq->sn, s->addr, rq->arena, &info);
+	if (info.text.len)
+		ops_out_text(rq->out, "prototype", info.text);
+	else
+		ops_out_null(rq->out, "prototype");
+}
+
+static void symbol_list(struct ops_req *rq, const struct ses_page *page, const struct ses_import *s, bool is_imports)
 {
 	struct ops_out *o = rq->out;
 	uint32_t i;
@@ -183,6 +194,8 @@ static void symbol_list(struct ops_req *rq, const struct ses_page *page, const s
 		ops_out_text(o, "version", s[i].version);
 		ops_out_cstr(o, "kind", s[i].kind);
 		ops_out_u64(o, "size", s[i].size);
+		if (is_imports)
+			put_prototype(rq, &s[i]);
 		ops_out_end_item(o);
 	}
 	ops_end_page(rq, page, i, page->total);
@@ -199,7 +212,7 @@ static struct err *symbol_op(struct ops_req *rq, symbol_query *query)
 	if (!e)
 		e = query(rq->sn, rq->call, &page, rq->arena, &s);
 	if (!e)
-		symbol_list(rq, &page, s);
+		symbol_list(rq, &page, s, query == ses_imports);
 	return e;
 }
 

@@ -208,6 +208,8 @@ static const struct ops_column c_functions[] = {{"addr", "ADDR", 'r'}, {"size", 
 						{"flags", "FLAGS", 'l'}, {"name", "NAME", 'l'}, {"demangled", "", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_strings[] = {{"addr", "ADDR", 'r'}, {"len", "LEN", 'r'}, {"encoding", "ENCODING", 'l'},
 					      {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_imports[] = {{"addr", "ADDR", 'r'}, {"kind", "KIND", 'l'}, {"name", "NAME", 'l'}, {"version", "VERSION", 'l'},
+					      {"library", "LIBRARY", 'l'}, {"demangled", "", 'l'}, {"prototype", "PROTOTYPE", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_symbols[] = {{"addr", "ADDR", 'r'}, {"kind", "KIND", 'l'}, {"name", "NAME", 'l'},
 					      {"version", "VERSION", 'l'}, {"library", "LIBRARY", 'l'}, {"demangled", "", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_problems[] = {{"severity", "SEVERITY", 'l'}, {"addr", "ADDR", 'r'}, {"what", "WHAT", 'l'},
@@ -276,7 +278,7 @@ static const struct ops_op ops_all[] = {
 	READ("xrefs", OPS_LIST, p_xrefs, c_xrefs, ops_xrefs, "who refers to an address, or what it refers to"),
 	READ("callgraph", OPS_LIST, p_callgraph, c_calls, ops_callgraph, "who calls whom"),
 	READ("strings", OPS_LIST, p_strings, c_strings, ops_strings, "the strings found"),
-	READ("imports", OPS_LIST, p_list, c_symbols, ops_imports, "what the program takes from libraries"),
+	READ("imports", OPS_LIST, p_list, c_imports, ops_imports, "what the program takes from libraries"),
 	READ("exports", OPS_LIST, p_list, c_symbols, ops_exports, "what the program offers to others"),
 	READ("symbols", OPS_LIST, p_list, c_symbols, ops_symbols, "the symbol tables"),
 	READ("resolve", OPS_LIST, p_resolve, c_resolve, ops_resolve, "names to addresses"),

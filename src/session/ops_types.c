@@ -6,6 +6,7 @@
 #include "session/ops_exchange.h"
 #include "session/ops_int.h"
 #include "session/ses_types.h"
+#include "types/types_system.h"
 
 #include "base/glob.h"
 
@@ -92,12 +93,13 @@ struct err *ops_types_take(struct ops_req *rq, const struct ses_edit *decls, siz
 
 struct err *ops_types_header(struct ops_req *rq, struct buf *out, size_t *ret_cnt)
 {
-	_cleanup_set_ struct ses_typeset *ts = NULL;
+	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
 	struct types_mark start = {0};
-	struct err *e = ses_types_new(rq->sn, NULL, &ts);
+	struct err *e = ses_types_header(rq->sn, false, out);
+	if (!e)
+		e = ses_types_lock(rq->sn, &ts);
 	if (e)
 		return e;
-	types_print_all(ts->t, out);
 	if (ts->lost_cnt)
 		buf_printf(out, "/* %zu declarations that could not be read are left out. */\n", ts->lost_cnt);
 	*ret_cnt = 0;
@@ -258,6 +260,39 @@ static struct err *list_dwarf(struct type_list *l)
 	return NULL;
 }
 
+/* What the system's headers say; only when it is asked for, there are thousands. */
+static struct err *list_system(struct type_list *l)
+{
+	for (uint32_t i = 0; l->source && i < types_system_cnt; i++) {
+		const struct types_system_row *r = &types_system_rows[i];
+		const char *name = types_system_names + r->name_off, *text = types_system_text + r->text_off;
+		bool is_tag = r->kind == TYPES_SYSTEM_TAG;
+		const char *key = is_tag ? arena_printf(l->rq->arena, "%.*s %s", (int)strcspn(text, " "), text, name) : name;
+		if (!key)
+			return &err_nomem;
+		if (r->kind == TYPES_SYSTEM_CONST || !list_wants(l, "builtin", key))
+			continue;
+		if (r->kind != TYPES_SYSTEM_FUNC) {
+			ses_types_know(l->ts, key, strlen(key));
+			uint32_t idx = types_find(l->ts->t, name, strlen(name), is_tag);
+			if (idx)
+				list_put(l, idx, key);
+			continue;
+		}
+		l->is_full = !ops_out_item(l->rq->out);
+		if (l->is_full)
+			continue;
+		ops_out_cstr(l->rq->out, "name", name);
+		ops_out_null(l->rq->out, "size");
+		ops_out_cstr(l->rq->out, "kind", "func");
+		ops_out_cstr(l->rq->out, "source", "builtin");
+		ops_out_str(l->rq->out, "text", text, r->text_len);
+		ops_out_end_item(l->rq->out);
+		l->shown++;
+	}
+	return NULL;
+}
+
 static struct err *types_as_c(struct ops_req *rq)
 {
 	_cleanup_buf_ struct buf b = {0};
@@ -293,6 +328,8 @@ struct err *ops_types(struct ops_req *rq)
 	ops_out_list(rq->out, rq->sn);
 	list_declared(&l);
 	e = list_dwarf(&l);
+	if (!e)
+		e = list_system(&l);
 	ops_end_page(rq, &l.page, l.shown, l.total);
 	return e;
 }

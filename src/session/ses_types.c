@@ -5,6 +5,8 @@
  */
 #include "session/ses_types.h"
 
+#include "types/types_system.h"
+
 #include <string.h>
 
 static struct err *abi_for(const struct ses_snap *sn, enum types_abi *ret)
@@ -44,12 +46,44 @@ static bool is_ident(char c, bool is_first)
 	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (!is_first && c >= '0' && c <= '9');
 }
 
+/* Declarations of the system's headers within each other. */
+#define SYSTEM_DEPTH_MAX 32
+
+/*
+ * What the system's headers say of a name, with what that needs. On another machine than the one they were made on their structs
+ * may look otherwise, so that they stay tags there.
+ */
+static void know_system(struct ses_typeset *ts, const char *name, size_t len, bool is_tag)
+{
+	const struct types_system_row *r = types_system_find(name, len, is_tag);
+	const char *text = r ? types_system_text + r->text_off : NULL;
+	bool is_foreign = (int)types_abi_of(ts->t) != types_system_abi;
+	if (!r || r->kind == TYPES_SYSTEM_FUNC || ts->system_depth >= SYSTEM_DEPTH_MAX || (is_foreign && memchr(text, '{', r->text_len)))
+		return;
+	ts->system_depth++;
+	bool was_builtin = types_is_builtin(ts->t);
+	/* A tag is there before its members, which may point to it. */
+	if (is_tag && !types_find(ts->t, name, len, true)) {
+		types_set_builtin(ts->t, true);
+		size_t head = strcspn(text, " ");
+		(void)types_build_tag(ts->t, head == 6 ? TYPES_STRUCT : head == 5 ? TYPES_UNION : TYPES_ENUM, name, len);
+	}
+	ses_types_know(ts, text, r->text_len);
+	types_set_builtin(ts->t, true);
+	struct err *e = types_parse(ts->t, text, r->text_len, NULL);
+	types_set_builtin(ts->t, was_builtin);
+	err_free(e);
+	ts->system_depth--;
+}
+
 static void know_name(struct ses_typeset *ts, const char *name, size_t len, bool is_tag)
 {
 	uint32_t idx = image_type_find(ts->sn->im, name, len, is_tag);
 	const struct types_decl *d = types_decl_get(ts->t, types_find(ts->t, name, len, is_tag));
 	if (idx && (!d->name || d->is_builtin))
 		(void)ses_dwarf_type(ts, idx);
+	else if (!idx && (!d->name || (is_tag && !(types_get(ts->t, d->type.id)->flags & TYPES_F_COMPLETE))))
+		know_system(ts, name, len, is_tag);
 }
 
 void ses_types_know_tag(struct ses_typeset *ts, const char *name, size_t len)

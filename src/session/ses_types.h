@@ -17,6 +17,7 @@ struct ses_typeset {
 	struct ses_snap *sn;  /* whose holder of the lock asks; not a reference */
 	uint64_t decl_hash;   /* of the declarations it was made from */
 	struct from_image *from; /* ses_dwarf.c: what became of the image's types */
+	unsigned system_depth;
 	size_t lost_cnt;      /* declarations that could not be read */
 };
 

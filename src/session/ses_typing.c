@@ -6,6 +6,7 @@
 #include "session/ses_types.h"
 
 #include "session/heads_int.h"
+#include "types/types_system.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -54,6 +55,33 @@ static struct ses_text with_name(struct ses_text proto, struct ses_text name, st
 	return s ? ses_text_cstr(s) : proto;
 }
 
+/* Whether an import may be the C library's: it says so, or says nothing. */
+static bool is_from_libc(const struct ses_snap *sn, const struct image_symbol *s)
+{
+	static const char *const names[] = {"libc.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "libresolv.so", "ld-linux"};
+	struct image_version v;
+	struct ses_text lib = image_version(sn->im, s->version, &v) ? ses_pool(sn, v.library) : ses_text_of("", 0);
+	for (size_t i = 0; lib.len && i < ARRAY_LEN(names); i++) {
+		if (lib.len > strlen(names[i]) && !memcmp(lib.s, names[i], strlen(names[i])))
+			return true;
+	}
+	return !lib.len;
+}
+
+/* What the system's headers say of the import at loc. */
+static struct ses_text system_prototype(const struct ses_snap *sn, uint32_t loc)
+{
+	uint32_t cnt;
+	const struct image_symbol *syms = image_symbols(sn->im, &cnt);
+	const struct image_import *imp = image_import_at(sn->im, loc);
+	if (!imp || imp->symbol >= cnt || !is_from_libc(sn, &syms[imp->symbol]))
+		return ses_text_of("", 0);
+	struct ses_text name = ses_pool(sn, syms[imp->symbol].name);
+	const struct types_system_row *r = types_system_find(name.s, name.len, false);
+	bool is_func = r && r->kind == TYPES_SYSTEM_FUNC;
+	return is_func ? ses_text_of(types_system_text + r->text_off, r->text_len) : ses_text_of("", 0);
+}
+
 struct ses_text ses_prototype_at(struct ses_snap *sn, uint64_t va, struct arena *a, const char **ret_source)
 {
 	const struct edits_fact *f = edits_find(sn->edits, EDITS_PROTOTYPE, va, "");
@@ -67,6 +95,9 @@ struct ses_text ses_prototype_at(struct ses_snap *sn, uint64_t va, struct arena 
 	} else if (p && p->text.len) {
 		t = ses_pool(sn, p->text);
 		source = "dwarf";
+	} else if (loc != LOC_NONE) {
+		t = system_prototype(sn, loc);
+		source = t.len ? "builtin" : "";
 	}
 	if (ret_source)
 		*ret_source = source;

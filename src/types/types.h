@@ -252,6 +252,7 @@ bool types_same_across(const struct types *t, struct types_ref a, const struct t
 /* From now on everything that is declared is a builtin: text may declare it anew, and a body then makes a type of its own.
  * Within the text of such declarations themselves the rules of C hold. */
 void types_set_builtin(struct types *t, bool on);
+bool types_is_builtin(const struct types *t);
 
 /* Types from records. {0} when a limit is met, memory is out or C has no such type; the set is good as it was then. Names are
  * copied; one that is a keyword counts as none. */

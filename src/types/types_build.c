@@ -17,6 +17,11 @@ void types_set_builtin(struct types *t, bool on)
 	t->is_builtin = on;
 }
 
+bool types_is_builtin(const struct types *t)
+{
+	return t->is_builtin;
+}
+
 static struct types_ref built(struct types *t, uint32_t id)
 {
 	t->is_full = false;
