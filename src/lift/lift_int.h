@@ -16,6 +16,7 @@
  *   lift_flags.c    flags, made only when somebody reads them
  *   lift_arith.c, lift_shift.c, lift_bits.c, lift_move.c, lift_control.c, lift_string.c   integer instructions
  *   lift_vec.c, lift_sse.c, lift_packed.c   vectors
+ *   lift_x87.c      the floating-point stack
  *   lift_generic.c  everything else
  *
  * A lifting function returns false when this form of the instruction is not its; it has then emitted nothing but pure records
@@ -243,5 +244,7 @@ lift_fn lift_do_fcvt_int, lift_do_fcvt_float, lift_do_int_cvt, lift_do_zeroupper
 lift_fn lift_do_packed, lift_do_packed_shift, lift_do_byte_shift, lift_do_shuffle, lift_do_unpack, lift_do_movmsk;
 lift_fn lift_do_pinsr, lift_do_pextr, lift_do_pcvt, lift_do_broadcast, lift_do_vextract, lift_do_vinsert, lift_do_pmovx;
 lift_fn lift_do_ptest, lift_do_pshufb, lift_do_roundx, lift_do_blend, lift_do_fpcmp, lift_do_vperm, lift_do_movddup;
+lift_fn lift_do_fld, lift_do_fst, lift_do_farith, lift_do_fconst, lift_do_fxch, lift_do_fcom, lift_do_funary, lift_do_fcmov;
+lift_fn lift_do_fcw, lift_do_fist;
 
 #endif

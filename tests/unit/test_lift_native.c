@@ -184,7 +184,7 @@ static void random_state(struct native_state *s)
 	memset(s->x87, 0, sizeof(s->x87));
 	/* Top at 3, st(0) .. st(4) valid: three places are free. Exceptions masked, full precision. */
 	s->x87[0] = 0x7f;
-	s->x87[1] = (uint8_t)(0x03 | (rng() & 0x0c));
+	s->x87[1] = 0x03;
 	s->x87[5] = 3 << 3;
 	s->x87[8] = 0x3f;
 	s->x87[9] = 0;
@@ -281,7 +281,11 @@ static bool prepare(struct native_state *s, const struct decoded *d, size_t len)
 			   !d->in.raw.imm[0].is_relative;
 	uint64_t jump = native_jump_target(len);
 	for (unsigned i = 0; i < d->in.operand_count; i++) {
-		if (d->ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY && d->ops[i].mem.type == ZYDIS_MEMOP_TYPE_MEM && !aim(s, &d->ops[i]))
+		const ZydisDecodedOperand *op = &d->ops[i];
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type == ZYDIS_MEMOP_TYPE_MEM && !aim(s, op))
+			return false;
+		/* Empty places of the x87 stack. */
+		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value >= ZYDIS_REGISTER_ST5 && op->reg.value <= ZYDIS_REGISTER_ST7)
 			return false;
 	}
 	if (d->in.meta.category == ZYDIS_CATEGORY_STRINGOP)
@@ -298,6 +302,10 @@ static bool prepare(struct native_state *s, const struct decoded *d, size_t len)
 		s->gpr[gpr_of(d->ops[0].reg.value)] = jump;
 	else if (is_indirect)
 		poke(d->ops[0].mem.base == ZYDIS_REGISTER_RIP ? NATIVE_WINDOW + 0x1400 : address_of(s, &d->ops[0].mem), jump);
+	bool rounds = d->in.mnemonic == ZYDIS_MNEMONIC_FIST || d->in.mnemonic == ZYDIS_MNEMONIC_FISTP ||
+		      d->in.mnemonic == ZYDIS_MNEMONIC_FRNDINT || d->in.mnemonic == ZYDIS_MNEMONIC_FNSTCW;
+	if (rounds)
+		s->x87[1] |= (uint8_t)(rng() & 0x0c);
 	if (d->in.meta.category == ZYDIS_CATEGORY_RET)
 		poke(s->gpr[4], jump);
 	return true;

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lift/lift_int.h"
+
+/*
+ * The x87. Compiled code leaves the stack balanced, so the place of st(0) is known at every instruction (x->top, relative to the
+ * function's entry) and st(i) is an ordinary location. Not modelled: the status word, empty places, precision below that of
+ * the registers, and rounding other than to nearest, except where it is what the instruction is for (fist, frndint).
+ */
+static uint16_t st_loc(const struct lift_x86 *x, int i)
+{
+	return (uint16_t)(LIFT_F0 + ((x->top + i) & 7));
+}
+
+static ir_ref get_st(struct lift_x86 *x, int i)
+{
+	return lift_get(x, st_loc(x, i));
+}
+
+/* Number of the stack register operand `i` is, -1 for none. */
+static int st_of(const struct lift_x86 *x, unsigned i)
+{
+	if (!lift_is_reg(x, i))
+		return -1;
+	ZydisRegister r = x->ops[i].reg.value;
+	return r >= ZYDIS_REGISTER_ST0 && r <= ZYDIS_REGISTER_ST7 ? (int)(r - ZYDIS_REGISTER_ST0) : -1;
+}
+
+static ir_ref unary(struct lift_x86 *x, enum ir_op op, enum ir_kind kind, enum ir_width w, ir_ref a)
+{
+	const struct ir_rec rec = {
+		.op = (uint8_t)op, .width = (uint8_t)w, .kind = (uint8_t)kind, .a = a, .b = IR_REF_NONE, .c = IR_REF_NONE,
+	};
+	return ir_emit(x->f, &rec);
+}
+
+/* A memory operand as an extended float; false when its address is not for us. */
+static bool load_float(struct lift_x86 *x, unsigned i, bool is_int, ir_ref *ret)
+{
+	ir_ref addr;
+	if (!lift_is_mem(x, i) || !lift_address(x, i, &addr))
+		return false;
+	ir_ref v = lift_load(x, lift_op_width(x, i), addr);
+	if (is_int)
+		v = unary(x, IR_ITOF, IR_ITOF_S, IR_W80, v);
+	else if (lift_width(x, v) != IR_W80)
+		v = unary(x, IR_FCVT, IR_KIND_NONE, IR_W80, v);
+	*ret = v;
+	return true;
+}
+
+static void push(struct lift_x86 *x, ir_ref v)
+{
+	x->top--;
+	lift_put(x, st_loc(x, 0), v);
+}
+
+/* fld, fild (arg 1) */
+bool lift_do_fld(struct lift_x86 *x, unsigned is_int)
+{
+	ir_ref v;
+	int r = st_of(x, 0);
+	if (r >= 0)
+		v = get_st(x, r);
+	else if (!load_float(x, 0, is_int, &v))
+		return false;
+	push(x, v);
+	return true;
+}
+
+/* fst, fstp (arg 1) */
+bool lift_do_fst(struct lift_x86 *x, unsigned pops)
+{
+	ir_ref addr, v;
+	int r = st_of(x, 0);
+	if (r >= 0) {
+		lift_put(x, st_loc(x, r), get_st(x, 0));
+	} else {
+		if (!lift_is_mem(x, 0) || !lift_address(x, 0, &addr))
+			return false;
+		enum ir_width w = lift_op_width(x, 0);
+		v = get_st(x, 0);
+		lift_store(x, addr, w == IR_W80 ? v : unary(x, IR_FCVT, IR_KIND_NONE, w, v));
+	}
+	x->top += (int)pops;
+	return true;
+}
+
+/* As the control word rounds: 0 to nearest, 1 down, 2 up, 3 towards zero. */
+static ir_ref round_as_set(struct lift_x86 *x, ir_ref a)
+{
+	ir_ref rc = lift_op(x, IR_LSHR, IR_W16, lift_get(x, LIFT_FCW), lift_k(x, IR_W8, 10));
+	static const uint8_t kinds[4] = {IR_FUN_NEAREST, IR_FUN_FLOOR, IR_FUN_CEIL, IR_FUN_TRUNC};
+	rc = lift_op(x, IR_AND, IR_W16, rc, lift_k(x, IR_W16, 3));
+	ir_ref r = unary(x, IR_FUN, (enum ir_kind)kinds[0], IR_W80, a);
+	for (unsigned i = 1; i < 4; i++) {
+		ir_ref is = lift_cmp(x, IR_CMP_EQ, rc, lift_k(x, IR_W16, i));
+		r = lift_sel(x, is, unary(x, IR_FUN, (enum ir_kind)kinds[i], IR_W80, a), r);
+	}
+	return r;
+}
+
+/* fist, fistp (arg 1), fisttp (arg 3: bit 1 truncates whatever is set) */
+bool lift_do_fist(struct lift_x86 *x, unsigned arg)
+{
+	ir_ref addr;
+	if (!lift_is_mem(x, 0) || !lift_address(x, 0, &addr))
+		return false;
+	ir_ref v = get_st(x, 0);
+	if (!(arg & 2))
+		v = round_as_set(x, v);
+	lift_store(x, addr, unary(x, IR_FTOI, IR_FTOI_TRUNC, lift_op_width(x, 0), v));
+	x->top += (int)(arg & 1);
+	return true;
+}
+
+/* fadd ..: arg is the kind of FBIN; bit 8: operands exchanged, bit 9: pops, bit 10: of an integer in memory. */
+bool lift_do_farith(struct lift_x86 *x, unsigned arg)
+{
+	int to = 0, from = 0;
+	ir_ref b;
+	if (lift_is_mem(x, 0)) {
+		if (!load_float(x, 0, arg >> 10 & 1, &b))
+			return false;
+	} else {
+		to = st_of(x, 0);
+		from = st_of(x, 1);
+		if (to < 0 || from < 0)
+			return false;
+		b = get_st(x, from);
+	}
+	ir_ref a = get_st(x, to);
+	const struct ir_rec rec = {
+		.op = IR_FBIN, .width = IR_W80, .kind = (uint8_t)(arg & 0xff), .a = arg >> 8 & 1 ? b : a, .b = arg >> 8 & 1 ? a : b,
+		.c = IR_REF_NONE,
+	};
+	lift_put(x, st_loc(x, to), ir_emit(x->f, &rec));
+	x->top += (int)(arg >> 9 & 1);
+	return true;
+}
+
+/* fld1 fldz */
+bool lift_do_fconst(struct lift_x86 *x, unsigned is_one)
+{
+	static const uint64_t one[2] = {(uint64_t)1 << 63, 0x3fff}, zero[2] = {0, 0};
+	push(x, ir_const_wide(x->f, IR_W80, is_one ? one : zero));
+	return true;
+}
+
+bool lift_do_fxch(struct lift_x86 *x, unsigned arg)
+{
+	int r = st_of(x, 0);
+	if (r < 0)
+		return false;
+	ir_ref a = get_st(x, 0), b = get_st(x, r);
+	lift_put(x, st_loc(x, 0), b);
+	lift_put(x, st_loc(x, r), a);
+	return true;
+}
+
+static ir_ref compare(struct lift_x86 *x, enum ir_kind kind, ir_ref a, ir_ref b)
+{
+	const struct ir_rec rec = {.op = IR_FCMP, .width = IR_W1, .kind = (uint8_t)kind, .a = a, .b = b, .c = IR_REF_NONE};
+	return ir_emit(x->f, &rec);
+}
+
+/* fcomi fucomi; arg 1: pops. */
+bool lift_do_fcom(struct lift_x86 *x, unsigned pops)
+{
+	int r = st_of(x, 1);
+	if (st_of(x, 0) != 0 || r < 0)
+		return false;
+	ir_ref a = get_st(x, 0), b = get_st(x, r), uno = compare(x, IR_FCMP_UNO, a, b);
+	lift_flag_value(x, LIFT_ZF, lift_op(x, IR_OR, IR_W1, compare(x, IR_FCMP_OEQ, a, b), uno));
+	lift_flag_value(x, LIFT_CF, lift_op(x, IR_OR, IR_W1, compare(x, IR_FCMP_OLT, a, b), uno));
+	lift_flag_value(x, LIFT_PF, uno);
+	lift_flag_value(x, LIFT_OF, lift_k(x, IR_W1, 0));
+	lift_flag_value(x, LIFT_SF, lift_k(x, IR_W1, 0));
+	lift_flag_value(x, LIFT_AF, lift_k(x, IR_W1, 0));
+	x->top += (int)pops;
+	return true;
+}
+
+/* fchs fabs fsqrt; 0: frndint */
+bool lift_do_funary(struct lift_x86 *x, unsigned kind)
+{
+	ir_ref a = get_st(x, 0);
+	lift_put(x, st_loc(x, 0), kind ? unary(x, IR_FUN, (enum ir_kind)kind, IR_W80, a) : round_as_set(x, a));
+	return true;
+}
+
+bool lift_do_fcmov(struct lift_x86 *x, unsigned cc)
+{
+	int r = st_of(x, 1);
+	if (st_of(x, 0) != 0 || r < 0)
+		return false;
+	ir_ref a = get_st(x, 0), b = get_st(x, r);
+	lift_put(x, st_loc(x, 0), lift_sel(x, lift_cond(x, cc), b, a));
+	return true;
+}
+
+/* fldcw (arg 1), fnstcw */
+bool lift_do_fcw(struct lift_x86 *x, unsigned is_load)
+{
+	ir_ref addr;
+	if (!lift_is_mem(x, 0) || !lift_address(x, 0, &addr))
+		return false;
+	if (is_load)
+		lift_put(x, LIFT_FCW, lift_load(x, IR_W16, addr));
+	else
+		lift_store(x, addr, lift_get(x, LIFT_FCW));
+	return true;
+}
