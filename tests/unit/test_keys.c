@@ -84,8 +84,11 @@ static void test_table_has_no_conflict(void **state)
 /* What a preset says of a key is what the key does, everywhere; and the ways to everything are there in each. */
 static void test_presets(void **state)
 {
-	static const enum tui_action needed[] = {TUI_PALETTE, TUI_HELP, TUI_QUIT, TUI_BACK, TUI_FOLLOW, TUI_GOTO, TUI_RENAME, TUI_COMMENT,
-						 TUI_UNDO, TUI_CANCEL, TUI_UP, TUI_DOWN, TUI_COMMAND, TUI_SEARCH, TUI_XREFS_TO};
+	static const enum tui_action needed[] = {
+		TUI_PALETTE, TUI_HELP, TUI_QUIT, TUI_BACK, TUI_FORWARD, TUI_FOLLOW, TUI_GOTO, TUI_UP, TUI_DOWN, TUI_COMMAND, TUI_CANCEL,
+		TUI_SEARCH, TUI_SEARCH_NEXT, TUI_XREFS_TO, TUI_FIND_SYMBOL, TUI_RENAME, TUI_COMMENT, TUI_RETYPE, TUI_FORMAT_NEXT, TUI_DEFINE_CODE,
+		TUI_DEFINE_DATA, TUI_DEFINE_STRING, TUI_DEFINE_FUNC, TUI_UNDEFINE, TUI_UNDO, TUI_REDO, TUI_HISTORY, TUI_HINTS, TUI_SELECT,
+		TUI_COPY_LINE, TUI_VIEW_GRAPH, TUI_VIEW_HEX, TUI_VIEW_STRINGS, TUI_BOOKMARK, TUI_MARK, TUI_MARK_GO};
 	for (size_t p = 0; p < sizeof(presets) / sizeof(presets[0]); p++) {
 		struct tui_keymap *m = preset(presets[p]);
 		for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
