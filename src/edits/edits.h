@@ -68,6 +68,7 @@ struct edits_change {
 	const char *why;          /* of a refusal; in the arena */
 };
 
+struct edits_view;
 struct edits_opts {
 	bool is_atomic;           /* one refusal refuses all */
 	bool is_dry_run;          /* says what would happen, changes nothing */
@@ -79,6 +80,8 @@ struct edits_opts {
 	 * the change. May be null. */
 	const char *(*refuse)(void *ctx, const struct edits_change *c, struct arena *a);
 	void *ctx;
+	/* May be null. Facts are looked up here in place of in the file when it is of the newest revision: for calls with many changes. */
+	const struct edits_view *view;
 };
 
 /* A connection; one thread at a time. Any number of processes may have one. */
@@ -100,7 +103,6 @@ struct edits_state {
 /* One read of one row. */
 _must_use_ struct err *edits_get_state(struct edits *e, struct edits_state *ret);
 
-struct edits_view;
 /*
  * State and facts of one moment, for who only reads: opens, reads, closes. While nobody writes this takes no lock
  * and makes no shared memory. `*ret_view` is null when nobody ever edited (then only one row was read). Error

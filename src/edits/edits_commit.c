@@ -5,6 +5,8 @@
  */
 #include "edits/edits_int.h"
 
+#include "base/map.h"
+
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -234,8 +236,46 @@ static struct err *refuse_taken(struct edits *e, struct edits_change *c, struct 
 	return why ? why : c->why ? NULL : &err_nomem;
 }
 
-static struct err *commit_one(struct edits_writer *w, struct edits_change *c, const struct edits_opts *opts, struct arena *a)
+/* One call as it is made. */
+struct commit {
+	struct edits_writer w;
+	const struct edits_opts *opts;
+	struct arena *a;
+	bool has_view;                 /* facts are looked up in `view` */
+	const struct edits_view *view; /* null: nobody ever stated anything */
+	struct map changed;            /* hashes of keys that this call changed, which the view does not know */
+};
+
+/* From here on a view costs less than statements. */
+#define COMMIT_MANY 16
+
+static uint64_t key_hash(const struct edits_change *c)
 {
+	uint64_t h = 0xcbf29ce484222325 ^ c->va * 0x9e3779b97f4a7c15 ^ (uint64_t)c->kind << 56;
+	for (const char *s = c->sub; s && *s; s++)
+		h = (h ^ (uint8_t)*s) * 0x100000001b3;
+	return h;
+}
+
+/* What stands under the key of `c`, into its `before`. */
+static struct err *find_before(struct commit *k, struct edits_change *c, uint64_t *ret_touched)
+{
+	uint32_t unused;
+	if (!k->has_view || map_find(&k->changed, key_hash(c), &unused))
+		return edits_get_fact(k->w.e, c, k->a, &c->before, &c->before_len, ret_touched);
+	const struct edits_fact *f = edits_find(k->view, c->kind, c->va, c->sub ? c->sub : "");
+	*ret_touched = f ? f->rev : edits_view_touched(k->view, c->va, c->va);
+	/* What was taken away has a row all the same, which only the file knows. */
+	if (!f && *ret_touched)
+		return edits_get_fact(k->w.e, c, k->a, &c->before, &c->before_len, ret_touched);
+	c->before = f ? arena_strndup(k->a, f->value, f->value_len) : NULL;
+	c->before_len = f ? f->value_len : 0;
+	return f && !c->before ? &err_nomem : NULL;
+}
+
+static struct err *commit_one(struct commit *k, struct edits_change *c)
+{
+	const struct edits_opts *opts = k->opts;
 	uint64_t touched = 0;
 	if (!edits_has_va(c->kind))
 		c->va = 0;
@@ -245,7 +285,7 @@ static struct err *commit_one(struct edits_writer *w, struct edits_change *c, co
 	c->why = refuse_shape(c);
 	if (c->why)
 		return NULL;
-	struct err *why = edits_get_fact(w->e, c, a, &c->before, &c->before_len, &touched);
+	struct err *why = find_before(k, c, &touched);
 	if (why)
 		return why;
 	if (opts->if_rev >= 0 && touched > (uint64_t)opts->if_rev)
@@ -256,14 +296,16 @@ static struct err *commit_one(struct edits_writer *w, struct edits_change *c, co
 		c->status = EDITS_UNCHANGED;
 		return NULL;
 	}
-	c->why = opts->refuse ? opts->refuse(opts->ctx, c, a) : NULL;
+	c->why = opts->refuse ? opts->refuse(opts->ctx, c, k->a) : NULL;
 	if (c->why)
 		return NULL;
-	why = edits_writer_add(w, c, touched);
-	if (why && c->kind == EDITS_NAME && edits_is_taken(w->e)) {
+	why = edits_writer_add(&k->w, c, touched);
+	if (why && c->kind == EDITS_NAME && edits_is_taken(k->w.e)) {
 		err_free(why);
-		return refuse_taken(w->e, c, a);
+		return refuse_taken(k->w.e, c, k->a);
 	}
+	if (!why && k->has_view && !map_put(&k->changed, key_hash(c), 0))
+		why = &err_nomem;
 	c->status = EDITS_APPLIED;
 	return why;
 }
@@ -278,19 +320,18 @@ static void refuse_rest(struct edits_change *changes, size_t cnt)
 	}
 }
 
-static struct err *commit_all(struct edits_writer *w, struct edits_change *changes, size_t cnt, const struct edits_opts *opts,
-			      struct arena *a)
+static struct err *commit_all(struct commit *k, struct edits_change *changes, size_t cnt)
 {
 	bool has_refusal = false;
 	for (size_t i = 0; i < cnt; i++) {
-		struct err *why = commit_one(w, &changes[i], opts, a);
+		struct err *why = commit_one(k, &changes[i]);
 		if (why)
 			return why;
 		has_refusal = has_refusal || changes[i].status == EDITS_REFUSED;
 	}
-	if (has_refusal && opts->is_atomic) {
+	if (has_refusal && k->opts->is_atomic) {
 		refuse_rest(changes, cnt);
-		w->seq_cnt = w->waiting_cnt = 0;
+		k->w.seq_cnt = k->w.waiting_cnt = 0;
 	}
 	return NULL;
 }
@@ -298,24 +339,29 @@ static struct err *commit_all(struct edits_writer *w, struct edits_change *chang
 struct err *edits_commit(struct edits *e, struct edits_change *changes, size_t cnt, const struct edits_opts *opts, struct arena *a,
 			 uint64_t *ret_rev)
 {
-	struct edits_writer w;
+	struct commit k = {.opts = opts, .a = a};
 	const char *author = opts->author && *opts->author ? opts->author : edits_login(a);
 	struct edits_revision r = {.author = author, .note = opts->note, .author_kind = edits_author_kind_name(opts->author_kind)};
 	struct err *why = author ? edits_begin(e) : &err_nomem;
 	if (why)
 		return why;
-	why = edits_writer_begin(&w, e);
+	why = edits_writer_begin(&k.w, e);
+	/* Analyses state nothing: the view is right when no edit came after it. */
+	uint64_t known_rev = opts->view ? edits_view_state(opts->view)->edit_rev : 0;
+	k.has_view = !why && cnt >= COMMIT_MANY && known_rev == k.w.state.edit_rev;
+	k.view = opts->view;
 	if (!why)
-		why = commit_all(&w, changes, cnt, opts, a);
-	bool is_written = !why && w.seq_cnt && !opts->is_dry_run;
+		why = commit_all(&k, changes, cnt);
+	map_fini(&k.changed);
+	bool is_written = !why && k.w.seq_cnt && !opts->is_dry_run;
 	if (is_written)
-		why = edits_writer_end(&w, &r);
+		why = edits_writer_end(&k.w, &r);
 	if (!is_written || why)
 		edits_rollback(e);
 	else
 		why = edits_end(e);
 	if (!why)
-		*ret_rev = w.state.rev + is_written;
+		*ret_rev = k.w.state.rev + is_written;
 	return why;
 }
 

@@ -84,7 +84,7 @@ _must_use_ struct err *edits_writer_end(struct edits_writer *w, const struct edi
 const char *edits_login(struct arena *a);
 
 /* edits_view.c */
-struct edits_row { enum edits_kind kind; uint64_t va; const char *sub, *value; uint32_t value_len; uint64_t rev; };
+struct edits_row { enum edits_kind kind; uint32_t order; uint64_t va; const char *sub, *value; uint32_t value_len; uint64_t rev; };
 /* Reads all facts of the connection's moment. */
 _must_use_ struct err *edits_view_read(sqlite3 *db, const struct edits_state *s, struct edits_view **ret);
 bool edits_read_state(sqlite3 *db, struct edits_state *ret);

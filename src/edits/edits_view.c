@@ -75,7 +75,18 @@ static int key_cmp(uint64_t a_va, const char *a_sub, uint64_t b_va, const char *
 static int row_cmp(const void *x, const void *y)
 {
 	const struct edits_row *a = x, *b = y;
-	return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : key_cmp(a->va, a->sub, b->va, b->sub);
+	int c = a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : key_cmp(a->va, a->sub, b->va, b->sub);
+	return c ? c : a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* What is in order already, as most is, costs one look. */
+static void sort(void *base, size_t cnt, size_t len, int (*cmp)(const void *, const void *))
+{
+	size_t i = 1;
+	while (i < cnt && cmp((char *)base + (i - 1) * len, (char *)base + i * len) <= 0)
+		i++;
+	if (i < cnt)
+		qsort(base, cnt, len, cmp);
 }
 
 /* The row under the statement; true when it is of a kind this scry knows. */
@@ -98,35 +109,29 @@ static bool row_take(sqlite3_stmt *st, struct arena *a, struct edits_row *ret)
 	return true;
 }
 
-static bool rows_sorted(const struct view_rows *rows)
-{
-	for (size_t i = 1; i < rows->cnt; i++) {
-		if (row_cmp(&rows->data[i - 1], &rows->data[i]) > 0)
-			return false;
-	}
-	return true;
-}
-
-/* The table's order is (addr, kind, sub): taken apart by kind they are in order, but for addresses above 2^63. */
+/* The tables' order is not by kind: taken apart by kind the rows are in order, or nearly. Of one key the last row counts. */
 static bool rows_sort(struct view_rows *rows)
 {
-	size_t at[EDITS_KIND_COUNT + 1] = {0};
-	if (rows_sorted(rows))
-		return true;
-	struct edits_row *out = alloc_array(rows->cnt, sizeof(*out));
+	size_t at[EDITS_KIND_COUNT + 1] = {0}, n = 0;
+	struct edits_row *out = rows->cnt ? alloc_array(rows->cnt, sizeof(*out)) : NULL;
 	if (!out)
-		return false;
+		return !rows->cnt;
 	for (size_t i = 0; i < rows->cnt; i++)
 		at[rows->data[i].kind + 1]++;
 	for (size_t k = 1; k <= EDITS_KIND_COUNT; k++)
 		at[k] += at[k - 1];
 	for (size_t i = 0; i < rows->cnt; i++)
 		out[at[rows->data[i].kind]++] = rows->data[i];
+	sort(out, rows->cnt, sizeof(*out), row_cmp);
+	for (size_t i = 0; i < rows->cnt; i++) {
+		bool is_again = n && out[n - 1].kind == out[i].kind && !key_cmp(out[n - 1].va, out[n - 1].sub, out[i].va, out[i].sub);
+		n -= is_again;
+		out[n++] = out[i];
+	}
 	free(rows->data);
 	rows->data = out;
 	rows->cap = rows->cnt;
-	if (!rows_sorted(rows))
-		qsort(out, rows->cnt, sizeof(*out), row_cmp);
+	rows->cnt = n;
 	return true;
 }
 
@@ -137,6 +142,7 @@ static struct err *rows_read(sqlite3 *db, sqlite3_stmt *st, struct arena *a, str
 		struct edits_row row;
 		if (!row_take(st, a, &row))
 			continue;
+		row.order = (uint32_t)ret->cnt;
 		if (!row.sub || !VEC_PUSH(ret, row))
 			return &err_nomem;
 	}
@@ -217,7 +223,7 @@ static bool merge_names(struct edits_view *v, const struct edits_view *old, cons
 		if (rows[r].value)
 			mine[added++] = (struct view_name){rows[r].value, rows[r].value_len, rows[r].va};
 	}
-	qsort(mine, added, sizeof(*mine), name_cmp);
+	sort(mine, added, sizeof(*mine), name_cmp);
 	while (i < old_cnt || k < added) {
 		if (i < old_cnt && rows_have(rows, cnt, old->names[i].va))
 			i++;
@@ -248,7 +254,7 @@ static bool merge_touches(struct edits_view *v, const struct edits_view *old, co
 		return false;
 	for (size_t r = 0; r < rows->cnt; r++)
 		mine[r] = (struct view_touch){rows->data[r].va, rows->data[r].rev};
-	qsort(mine, rows->cnt, sizeof(*mine), touch_cmp);
+	sort(mine, rows->cnt, sizeof(*mine), touch_cmp);
 	while (i < old_cnt || k < rows->cnt) {
 		bool is_old = k == rows->cnt || (i < old_cnt && old->touches[i].va < mine[k].va);
 		struct view_touch t = is_old ? old->touches[i++] : mine[k++];
@@ -387,10 +393,10 @@ struct err *edits_view_read(sqlite3 *db, const struct edits_state *s, struct edi
 	return view_make(db, st, s, NULL, ret);
 }
 
+/* The journal's entries say all: the newest of a key is its fact. */
 static const char view_since_sql[] =
-	"SELECT f.kind, f.addr, f.sub, f.value, f.rev FROM (SELECT DISTINCT op, coalesce(addr, 0) AS addr, sub FROM journal"
-	" WHERE seq >= (SELECT seq_first+seq_cnt FROM revision WHERE rev=?1)) j"
-	" CROSS JOIN fact f ON f.kind=j.op AND f.addr=j.addr AND f.sub=j.sub";
+	"SELECT op, coalesce(addr, 0), sub, after, rev FROM journal"
+	" WHERE seq >= (SELECT seq_first+seq_cnt FROM revision WHERE rev=?1) ORDER BY seq";
 
 static struct err *view_get(struct edits *e, struct edits_view *older, struct edits_view **ret)
 {

@@ -253,6 +253,7 @@ static struct err *batch_commit(struct ses *s, struct batch *b, struct edits_opt
 	struct err *why = NULL;
 	o->refuse = batch_refuse;
 	o->ctx = b;
+	o->view = b->sn->edits;
 	if (!s->edits)
 		why = open_edits(s, false, &s->edits);
 	e = s->edits;

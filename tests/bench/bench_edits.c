@@ -5,7 +5,7 @@
  *   bench_edits one TARGET NAME FOLDER ROUNDS     rename NAME (ses_edit, until it is confirmed and a snapshot has it), and one INSERT
  *                                                 committed in WAL mode with synchronous=FULL
  *   bench_edits many TARGET NAME FOLDER N ROUNDS  N renames from NAME on by `rename --from` (the map read, the answer written), and
- *                                                 N INSERTs of the same names in one transaction
+ *                                                 N INSERTs of the same names in one transaction; of each round other places
  *   bench_edits undo TARGET NAME FOLDER N ROUNDS  taking those back by one undo, and N UPDATEs in one transaction
  * Prints "OURS THEIRS" in milliseconds of wall-clock time a line. The bare table has the index that keeps names apart, too.
  */
@@ -69,7 +69,8 @@ static sqlite3 *open_bare(const char *folder)
 	return db;
 }
 
-static void bare_rows(sqlite3 *db, const char *sql, unsigned n, unsigned round)
+/* Round `place` of addresses, names of `round`. */
+static void bare_rows(sqlite3 *db, const char *sql, unsigned n, unsigned place, unsigned round)
 {
 	sqlite3_stmt *st;
 	char name[32];
@@ -78,7 +79,7 @@ static void bare_rows(sqlite3 *db, const char *sql, unsigned n, unsigned round)
 		die(sqlite3_errmsg(db));
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "name_%u_%u", round, i);
-		sqlite3_bind_int64(st, 1, 0x400000 + 16 * (sqlite3_int64)i);
+		sqlite3_bind_int64(st, 1, 0x400000 + (sqlite3_int64)n * place + i);
 		sqlite3_bind_text(st, 2, name, -1, SQLITE_STATIC);
 		sqlite3_bind_int64(st, 3, round);
 		if (sqlite3_step(st) != SQLITE_DONE)
@@ -182,20 +183,21 @@ static void bench_many(char **argv, bool is_undo)
 	snprintf(path, sizeof(path), "%s/map.json", argv[2]);
 	no_err(ses_open(argv[0], &(struct ses_opts){0}, &s));
 	uint64_t va = va_of(s, argv[1]);
+	sqlite3 *db = open_bare(argv[2]);
 	for (unsigned i = 0; i < rounds; i++) {
-		write_map(path, va, n, i);
-		sqlite3 *db = open_bare(argv[2]);
+		write_map(path, va + (uint64_t)n * i, n, i);
 		double ours = rename_from(s, path), began = now_ms();
-		bare_rows(db, "INSERT INTO name VALUES(?1, ?2, ?3)", n, i);
-		double theirs = now_ms() - began, ours_back = undo_one(s);
-		began = now_ms();
-		bare_rows(db, "UPDATE name SET value=?2, rev=?3 WHERE addr=?1", n, i + rounds);
-		if (is_undo)
-			printf("%.4f %.4f\n", ours_back, now_ms() - began);
-		else
-			printf("%.4f %.4f\n", ours, theirs);
-		sqlite3_close(db);
+		bare_rows(db, "INSERT INTO name VALUES(?1, ?2, ?3)", n, i, i);
+		double theirs = now_ms() - began;
+		if (is_undo) {
+			ours = undo_one(s);
+			began = now_ms();
+			bare_rows(db, "UPDATE name SET value=?2, rev=?3 WHERE addr=?1", n, i, i + rounds);
+			theirs = now_ms() - began;
+		}
+		printf("%.4f %.4f\n", ours, theirs);
 	}
+	sqlite3_close(db);
 	drop(argv[2], "bare.db");
 	unlink(path);
 	ses_close(s);

@@ -25,14 +25,15 @@ import time
 
 REFS = 1000
 MANY = 10000
+ROUNDS_MAX = 40
 FRAME_MS = 16
 
 
 def make_target(work):
-    """A program whose function hot() is called from REFS places and whose array has a byte for each of MANY names."""
+    """A program whose function hot() is called from REFS places and whose array has a byte for each name of every round."""
     c = os.path.join(work, "hot.c")
     with open(c, "w", encoding="utf-8") as f:
-        f.write(f"volatile int sink; char many[{MANY}] = {{1}};\n__attribute__((noinline)) void hot(int x) {{ sink += x; }}\n")
+        f.write(f"volatile int sink; char many[{MANY * ROUNDS_MAX}] = {{1}};\n__attribute__((noinline)) void hot(int x) {{ sink += x; }}\n")
         for i in range(REFS // 50):
             f.write(f"__attribute__((noinline)) void user_{i}(void) {{" + "".join(f" hot({k});" for k in range(50)) + " }\n")
         f.write("int main(void) {" + "".join(f" user_{i}();" for i in range(REFS // 50)) + " return many[0]; }\n")
@@ -113,6 +114,7 @@ def main():
     ap.add_argument("--rounds", type=int, default=11)
     ap.add_argument("--json", action="store_true")
     args = ap.parse_args()
+    args.rounds = min(args.rounds, ROUNDS_MAX)
     work = tempfile.mkdtemp(prefix="scry-bench-edits.", dir=args.work or "/var/tmp")
     env = dict(os.environ, SCRY_STORE=os.path.join(work, "store"), LC_ALL="C.UTF-8")
     env.pop("NO_COLOR", None)
@@ -130,6 +132,10 @@ def main():
               span(took) if took else "the name did not appear")
         for what, mode, extra, rounds in (("rename, on disk / one INSERT", "one", [], 40), ("10,000 renames / INSERTs", "many", [str(MANY)], args.rounds),
                                           ("undo of 10,000 / UPDATEs", "undo", [str(MANY)], args.rounds)):
+            # Each row begins with a journal of its own.
+            env["SCRY_STORE"] = os.path.join(work, mode)
+            os.mkdir(env["SCRY_STORE"], 0o700)
+            subprocess.run([args.scry, "analyze", target], stdout=subprocess.DEVNULL, env=env, check=True)
             got = pairs([args.edits, mode, target, "hot" if mode == "one" else "many", work] + extra + [str(rounds)], env)
             # The first makes tables and connections.
             ratios = [a / b for a, b in got[1:]]

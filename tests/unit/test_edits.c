@@ -70,11 +70,13 @@ static struct edits_change set(enum edits_kind kind, uint64_t va, const char *su
 	return (struct edits_change){.kind = kind, .va = va, .sub = sub, .value = value, .value_len = value ? strlen(value) : 0};
 }
 
+static const struct edits_view *with_view; /* what commit_as() gives along */
+
 static uint64_t commit_as(struct edits *e, struct edits_change *c, size_t cnt, const char *author)
 {
 	struct arena a = {0};
 	uint64_t rev = 0;
-	struct edits_opts o = {.if_rev = -1, .author = author};
+	struct edits_opts o = {.if_rev = -1, .author = author, .view = with_view};
 	struct err *why = edits_commit(e, c, cnt, &o, &a, &rev);
 	if (why)
 		fail_msg("%s", why->text);
@@ -88,7 +90,7 @@ static uint64_t commit_as(struct edits *e, struct edits_change *c, size_t cnt, c
 
 #define VAS 12
 #define KEYS (VAS * 2)      /* a name and a line comment for each address */
-#define CHANGES 6
+#define CHANGES 24         /* calls of many changes go by the view, small ones by the file */
 #define STEPS 1500
 
 /* Values are small numbers; 0 is none. Names are unique over addresses. */
@@ -181,7 +183,7 @@ static void model_edit(struct model *m, struct edits *e)
 	struct model_edit *me = &m->edits[m->cnt];
 	struct edits_change c[CHANGES];
 	enum edits_status want[CHANGES];
-	int key[CHANGES], now[KEYS], cnt = 1 + (int)rnd(CHANGES - 1);
+	int key[CHANGES], now[KEYS], cnt = 1 + (int)rnd(rnd(3) ? 5 : CHANGES - 1);
 	char text[CHANGES][32];
 	*me = (struct model_edit){.author = rnd(3)};
 	memcpy(now, m->now, sizeof(now));
@@ -413,7 +415,10 @@ static void run_model(uint32_t from_seed)
 		} else if (what < 10) {
 			model_back(&m, e, true);
 		} else {
+			/* Sometimes none, sometimes one of a revision before. */
+			with_view = rnd(4) ? v : NULL;
 			model_edit(&m, e);
+			with_view = NULL;
 		}
 		struct edits_view *next = NULL;
 		assert_null(edits_view_get(e, v, &next));
