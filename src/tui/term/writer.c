@@ -12,6 +12,7 @@
  * its cell. Autowrap is off while we draw (tty.c), so the last column needs no care beyond the same rule.
  */
 #define CELL_UNKNOWN UINT32_MAX
+#define SURE_TIMES 4 /* so many times fewer cells to write are fewer bytes in any case */
 #define GAP_MAX 4 /* unchanged cells that are cheaper to write again than to jump over */
 
 void term_writer_fini(struct term_writer *w)
@@ -70,6 +71,13 @@ static bool same_look(const struct term_writer *w, const struct cells_cell *a, c
 	return same_cell(a, b) || (is_blank(w, a) && is_blank(w, b) && resolve(w, a->st.bg) == resolve(w, b->st.bg));
 }
 
+/* A number and the character behind it. */
+static void add_num(struct buf *out, uint32_t v, char end)
+{
+	buf_add_dec(out, v);
+	buf_add_ch(out, end);
+}
+
 static void move_to(struct term_writer *w, int x, int y, struct buf *out)
 {
 	if (w->cur_x == x && w->cur_y == y)
@@ -80,14 +88,17 @@ static void move_to(struct term_writer *w, int x, int y, struct buf *out)
 		w->cur_y = y;
 	}
 	if (w->cur_y == y && w->cur_x >= 0 && x >= w->cur_x) {
-		if (x - w->cur_x == 1)
+		if (x - w->cur_x == 1) {
 			buf_add_str(out, "\x1b[C");
-		else if (x > w->cur_x)
-			buf_printf(out, "\x1b[%dC", x - w->cur_x);
-	} else if (x == 0) {
-		buf_printf(out, "\x1b[%dH", y + 1);
+		} else if (x > w->cur_x) {
+			buf_add_str(out, "\x1b[");
+			add_num(out, (uint32_t)(x - w->cur_x), 'C');
+		}
 	} else {
-		buf_printf(out, "\x1b[%d;%dH", y + 1, x + 1);
+		buf_add_str(out, "\x1b[");
+		add_num(out, (uint32_t)y + 1, x ? ';' : 'H');
+		if (x)
+			add_num(out, (uint32_t)x + 1, 'H');
 	}
 	w->cur_x = x;
 	w->cur_y = y;
@@ -96,14 +107,14 @@ static void move_to(struct term_writer *w, int x, int y, struct buf *out)
 static void add_colour(const struct term_writer *w, uint32_t colour, bool is_bg, struct buf *out)
 {
 	unsigned base = is_bg ? 40 : 30;
-	if (colour == UINT32_MAX)
-		buf_printf(out, "%u;", base + 9);
-	else if (w->depth == TERM_16)
-		buf_printf(out, "%u;", colour < 8 ? base + colour : base + 60 + colour - 8);
-	else if (w->depth == TERM_256)
-		buf_printf(out, "%u;5;%u;", base + 8, colour);
-	else
-		buf_printf(out, "%u;2;%u;%u;%u;", base + 8, colour >> 16, colour >> 8 & 0xff, colour & 0xff);
+	if (colour == UINT32_MAX || w->depth == TERM_16) {
+		add_num(out, colour == UINT32_MAX ? base + 9 : colour < 8 ? base + colour : base + 60 + colour - 8, ';');
+		return;
+	}
+	add_num(out, base + 8, ';');
+	add_num(out, w->depth == TERM_256 ? 5 : 2, ';');
+	for (int shift = w->depth == TERM_256 ? 0 : 16; shift >= 0; shift -= 8)
+		add_num(out, colour >> shift & 0xff, ';');
 }
 
 /* Selects the cell's look with the fewest parameters. */
@@ -126,8 +137,10 @@ static void set_pen(struct term_writer *w, const struct cells_cell *c, struct bu
 		w->pen_attr = 0;
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(on); i++) {
-		if (attr & ~w->pen_attr & 1u << i)
-			buf_printf(out, "%c;", on[i]);
+		if (attr & ~w->pen_attr & 1u << i) {
+			buf_add_ch(out, on[i]);
+			buf_add_ch(out, ';');
+		}
 	}
 	if (fg != w->pen_fg)
 		add_colour(w, fg, false, out);
@@ -346,8 +359,9 @@ static void scroll(struct term_writer *w, struct cells_rect r, int d, struct buf
 	shift_front(w, r, d);
 }
 
-/* The rows that moved together and by how many (0: none): the hint's, over the full width without margins. */
-static int find_scroll(const struct term_writer *w, const struct cells *next, struct cells_rect *ret)
+/* The rows that moved together and by how many (0: none): the hint's, over the full width without margins. *ret_is_sure: no
+ * way without a scroll can be shorter. */
+static int find_scroll(const struct term_writer *w, const struct cells *next, struct cells_rect *ret, bool *ret_is_sure)
 {
 	struct cells_rect r = w->scroll_hint;
 	if (w->no_scroll || r.w < 1 || r.h < 3 || r.x < 0 || r.y < 0 || r.x + r.w > next->w || r.y + r.h > next->h)
@@ -355,15 +369,23 @@ static int find_scroll(const struct term_writer *w, const struct cells *next, st
 	bool use_margins = w->has_margins && r.w < next->w && !is_edge_split(w, r, r.x) && !is_edge_split(w, r, r.x + r.w);
 	*ret = use_margins ? r : (struct cells_rect){0, r.y, next->w, r.h};
 	int d = find_shift(w, next, r);
-	return d && count_diff(w, next, r, d) < count_diff(w, next, r, 0) ? d : 0;
+	int with = d ? count_diff(w, next, r, d) : 0, without = d ? count_diff(w, next, r, 0) : 0;
+	*ret_is_sure = (use_margins || r.w == next->w) && with * SURE_TIMES < without;
+	return with < without ? d : 0;
 }
 
-/* Both ways are written, with a scroll and without; the shorter one stays. What shows afterwards is the same. */
+/* Where it is not plain which is shorter, both ways are written, with a scroll and without. What shows afterwards is the same. */
 static void diff_or_scroll(struct term_writer *w, const struct cells *next, struct buf *out)
 {
 	struct cells_rect r;
+	bool is_sure = false;
 	size_t len = (size_t)next->w * (size_t)next->h * sizeof(struct cells_cell);
-	int d = find_scroll(w, next, &r);
+	int d = find_scroll(w, next, &r, &is_sure);
+	if (d && is_sure) {
+		scroll(w, r, d, out);
+		diff_rows(w, next, out);
+		return;
+	}
 	struct cells_cell *front = d ? malloc(len) : NULL;
 	if (!front) {
 		diff_rows(w, next, out);
