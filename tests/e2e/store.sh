@@ -152,6 +152,34 @@ like "a file in place of the store: said" 'is not a folder' "$ERR"
 status "--no-store keeps nothing" 0 env SCRY_STORE="$WORK/store-none" "$SCRY" info elsewhere --no-store
 ok "--no-store: nothing there" test ! -e "$WORK/store-none"
 
+# One byte of the image changed, anywhere: opening makes it anew, or the check finds it.
+export SCRY_STORE=$WORK/store-flip
+mkdir -m700 "$SCRY_STORE"
+"$SCRY" analyze elsewhere >/dev/null
+is "each of 40 changed bytes is noticed" "40 of 40" "$(python3 - "$SCRY" elsewhere "$SCRY_STORE" <<'PY'
+import glob, json, os, random, subprocess, sys
+scry, target, store = sys.argv[1:]
+image = glob.glob(store + "/*/image.*")[0]
+good = open(image, "rb").read()
+db = os.path.join(os.path.dirname(image), "edits.db")
+journal = open(db, "rb").read()
+random.seed(5)
+noticed = 0
+for _ in range(40):
+    for path in glob.glob(os.path.dirname(image) + "/*"):
+        os.unlink(path)
+    bad = bytearray(good)
+    bad[random.randrange(len(bad))] ^= 0x41
+    for path, data in ((image, bad), (db, journal)):
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as f:
+            f.write(data)
+    ran = subprocess.run([scry, "check", "--image", target, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    is_anew = not os.path.exists(image)
+    noticed += is_anew or (ran.returncode == 3 and any(not i["ok"] for i in json.loads(ran.stdout)["items"]))
+print(noticed, "of 40")
+PY
+)"
+
 # Under sudo the store is the invoking user's.
 if [ "$(id -u)" = 0 ]; then
 	mkdir -p "$WORK/home"; chown 65534:65534 "$WORK/home"
