@@ -290,6 +290,12 @@ bool lift_generic(struct lift_x86 *x)
 	};
 	memcpy(in.bytes, x->bytes, in.len);
 	for (unsigned i = 0; i < x->in.operand_count; i++) {
+		bool reads_st = x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER && x->ops[i].reg.value == ZYDIS_REGISTER_ST0 &&
+				(x->ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ);
+		if (reads_st)
+			lift_x87_result(x);
+	}
+	for (unsigned i = 0; i < x->in.operand_count; i++) {
 		if (x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
 			add_register(x, &s, &x->ops[i]);
 	}

@@ -220,6 +220,8 @@ void lift_flags_result(struct lift_x86 *x, ir_ref r);
 
 /* --- the rest ---------------------------------------------------------------------------------------------- */
 bool lift_generic(struct lift_x86 *x);
+/* To be called before st(0) is read. */
+void lift_x87_result(struct lift_x86 *x);
 /* Ends the block by going to `va`: a block of this function, or out of it. */
 void lift_goto(struct lift_x86 *x, uint64_t va);
 /* The block that begins at `va`; for an address outside, one that leaves for it. */

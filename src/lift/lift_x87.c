@@ -6,6 +6,16 @@
  * function's entry) and st(i) is an ordinary location. Not modelled: the status word, empty places, precision below that of
  * the registers, and rounding other than to nearest, except where it is what the instruction is for (fist, frndint).
  */
+/*
+ * The ABIs have the stack empty at calls and return floats (i386) or long doubles in st(0). So who reads st(0) of an empty
+ * stack takes what the last call left, one place above: the place where the callee, counting from its own entry, put it.
+ */
+void lift_x87_result(struct lift_x86 *x)
+{
+	if (!x->is_single && x->top >= 0)
+		x->top = -1;
+}
+
 static uint16_t st_loc(const struct lift_x86 *x, int i)
 {
 	return (uint16_t)(LIFT_F0 + ((x->top + i) & 7));
@@ -13,6 +23,7 @@ static uint16_t st_loc(const struct lift_x86 *x, int i)
 
 static ir_ref get_st(struct lift_x86 *x, int i)
 {
+	lift_x87_result(x);
 	return lift_get(x, st_loc(x, i));
 }
 
@@ -73,7 +84,8 @@ bool lift_do_fst(struct lift_x86 *x, unsigned pops)
 	ir_ref addr, v;
 	int r = st_of(x, 0);
 	if (r >= 0) {
-		lift_put(x, st_loc(x, r), get_st(x, 0));
+		v = get_st(x, 0);
+		lift_put(x, st_loc(x, r), v);
 	} else {
 		if (!lift_is_mem(x, 0) || !lift_address(x, 0, &addr))
 			return false;

@@ -12,13 +12,20 @@
 #define END_NEXT 0x800u
 #define END_JUMPED 0x840u
 #define END_COMMON 0x880u
+#define BEGIN_32 0xa00u
+#define END_64 0xf00u
+
+/* Code segments of Linux for both kinds of code, and its data segment. */
+#define CS_32 0x23
+#define CS_64 0x33
+#define DS_ANY 0x2b
 
 struct native_state *native_state;
 uint8_t *native_window;
 
 static uint8_t *code;
 static sigjmp_buf back;
-static bool has_avx;
+static bool has_avx, is_32;
 
 #define AT(member) (uint32_t)(STATE_VA + offsetof(struct native_state, member))
 
@@ -38,6 +45,8 @@ static uint8_t *put_u32(uint8_t *p, uint32_t v)
 static uint8_t *put_abs(uint8_t *p, const char *opcode, unsigned len, unsigned reg, uint32_t va)
 {
 	memcpy(p, opcode, len);
+	if (is_32)
+		return put_u32(put_byte(p + len, (reg & 7) << 3 | 5), va);
 	p = put_byte(p + len, (reg & 7) << 3 | 4);
 	return put_u32(put_byte(p, 0x25), va);
 }
@@ -45,13 +54,15 @@ static uint8_t *put_abs(uint8_t *p, const char *opcode, unsigned len, unsigned r
 static uint8_t *put_gpr(uint8_t *p, bool is_load, unsigned reg)
 {
 	const char op[2] = {(char)(reg < 8 ? 0x48 : 0x4c), (char)(is_load ? 0x8b : 0x89)};
-	return put_abs(p, op, 2, reg, (uint32_t)(AT(gpr) + 8 * reg));
+	return put_abs(p, is_32 ? op + 1 : op, is_32 ? 1 : 2, reg, (uint32_t)(AT(gpr) + 8 * reg));
 }
 
 static uint8_t *put_vec(uint8_t *p, bool is_load, unsigned reg)
 {
 	const char avx[3] = {(char)0xc5, (char)(reg < 8 ? 0xfe : 0x7e), (char)(is_load ? 0x6f : 0x7f)};
 	const char sse[3] = {(char)(reg < 8 ? 0x40 : 0x44), 0x0f, (char)(is_load ? 0x10 : 0x11)};
+	if (!has_avx && is_32)
+		return put_abs(p, sse + 1, 2, reg, (uint32_t)(AT(vec) + 32 * reg));
 	return put_abs(p, has_avx ? avx : sse, 3, reg, (uint32_t)(AT(vec) + 32 * reg));
 }
 
@@ -61,22 +72,39 @@ static uint8_t *put_jmp(uint8_t *p, uint32_t to)
 	return put_u32(p, to - (uint32_t)((p - code) + CODE_VA + 4));
 }
 
+static unsigned reg_cnt(void)
+{
+	return is_32 ? 8 : 16;
+}
+
+/* From the call in C to the instruction's first byte. */
 static void put_begin(void)
 {
 	static const uint8_t save[] = {0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57};
+	bool to_32 = is_32;
 	uint8_t *p = code;
 	memcpy(p, save, sizeof(save));
+	is_32 = false;
 	p = put_abs(p + sizeof(save), "\x48\x89", 2, 4, AT(host_sp));
-	for (unsigned i = 0; i < 16; i++)
+	if (to_32) {
+		static const uint8_t set_segments[] = {0xb8, DS_ANY, 0, 0, 0, 0x8e, 0xd8, 0x8e, 0xc0};
+		memcpy(p, set_segments, sizeof(set_segments));
+		put_abs(p + sizeof(set_segments), "\xff", 1, 5, AT(far_va));
+		p = code + BEGIN_32;
+		is_32 = true;
+		p = put_u32(put_byte(p, 0xbc), AT(stack) + sizeof(native_state->stack));
+	}
+	for (unsigned i = 0; i < reg_cnt(); i++)
 		p = put_vec(p, true, i);
 	p = put_abs(p, "\xdd", 1, 4, AT(x87));
 	p = put_abs(p, "\xff", 1, 6, AT(flags));
 	p = put_byte(p, 0x9d);
-	for (unsigned i = 0; i < 16; i++)
+	for (unsigned i = 0; i < reg_cnt(); i++)
 		p = put_gpr(p, true, i);
 	put_jmp(p, NATIVE_INSN_VA);
 }
 
+/* And back. */
 static void put_ends(void)
 {
 	static const uint8_t restore[] = {0xfc, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3};
@@ -86,18 +114,37 @@ static void put_ends(void)
 		put_jmp(p, CODE_VA + END_COMMON);
 	}
 	uint8_t *p = code + END_COMMON;
-	for (unsigned i = 0; i < 16; i++)
+	for (unsigned i = 0; i < reg_cnt(); i++)
 		p = put_gpr(p, false, i);
-	p = put_abs(p, "\x48\x8b", 2, 4, AT(host_sp));
+	if (is_32)
+		p = put_u32(put_byte(p, 0xbc), AT(stack) + sizeof(native_state->stack));
+	else
+		p = put_abs(p, "\x48\x8b", 2, 4, AT(host_sp));
 	p = put_abs(put_byte(p, 0x9c), "\x8f", 1, 0, AT(flags));
-	for (unsigned i = 0; i < 16; i++)
+	for (unsigned i = 0; i < reg_cnt(); i++)
 		p = put_vec(p, false, i);
 	p = put_abs(p, "\xdd", 1, 6, AT(x87));
 	if (has_avx) {
 		memcpy(p, "\xc5\xf8\x77", 3);
 		p += 3;
 	}
+	if (is_32) {
+		p = put_u32(put_byte(p, 0xea), CODE_VA + END_64);
+		put_byte(put_byte(p, CS_64), 0);
+		p = code + END_64;
+		is_32 = false;
+		p = put_abs(p, "\x48\x8b", 2, 4, AT(host_sp));
+		is_32 = true;
+	}
 	memcpy(p, restore, sizeof(restore));
+}
+
+void native_mode(unsigned bits)
+{
+	is_32 = bits == 32;
+	memset(code, 0xcc, CODE_LEN);
+	put_begin();
+	put_ends();
 }
 
 static void on_signal(int sig)
@@ -128,9 +175,7 @@ bool native_init(void)
 		if (sigaction(signals[i], &act, NULL))
 			return false;
 	}
-	memset(code, 0xcc, CODE_LEN);
-	put_begin();
-	put_ends();
+	native_mode(64);
 	return true;
 }
 
@@ -151,6 +196,8 @@ void native_put(const uint8_t *bytes, size_t len)
 enum native_end native_run(void)
 {
 	native_state->marker = 0;
+	native_state->far_va = CODE_VA + BEGIN_32;
+	native_state->far_cs = CS_32;
 	int sig = sigsetjmp(back, 0);
 	if (!sig) {
 		((void (*)(void))(uintptr_t)CODE_VA)();

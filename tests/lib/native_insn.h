@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * Runs single x86-64 instructions on the processor at hand, between loading and storing the whole state of registers, with a
+ * Runs single x86 instructions, of 64 or 32 bits, on the processor at hand, between loading and storing the whole state of registers, with a
  * window of memory to work on. Everything is at fixed addresses below 2 GiB. To be used in a child of its own: an
  * instruction may do anything.
  */
@@ -24,12 +24,17 @@ struct native_state {
 	uint8_t pad[4];
 	uint64_t host_sp;
 	uint32_t marker;     /* 1: went on behind the instruction, 2: jumped */
+	uint32_t far_va;     /* where 32-bit code begins, and its code segment */
+	uint16_t far_cs;
+	uint8_t stack[256];  /* for the flags of 32-bit code */
 };
 
 enum native_end { NATIVE_NEXT, NATIVE_JUMPED, NATIVE_SEGV, NATIVE_FPE, NATIVE_ILL, NATIVE_OTHER };
 
-/* Maps everything; false when this machine does not let us. */
+/* Maps everything; false when this machine does not let us. Runs 64-bit code until native_mode() says 32 (then the first
+ * eight registers count, and their low halves). */
 bool native_init(void);
+void native_mode(unsigned bits);
 /* The state to load and what was stored; the window's bytes. */
 extern struct native_state *native_state;
 extern uint8_t *native_window;

@@ -29,6 +29,14 @@ struct example {
 	uint8_t len;
 };
 
+/* What is being tried: x86-64, then i386. */
+static enum arch_id arch = ARCH_ID_X86_64;
+
+static bool is_64(void)
+{
+	return arch == ARCH_ID_X86_64;
+}
+
 static struct example *examples;
 static unsigned example_cnt, example_cap;
 static unsigned *form_hash; /* index + 1 of the first example of a form, open addressing */
@@ -70,14 +78,14 @@ static size_t look_at(struct arena *a, const uint8_t *p, size_t len, bool must)
 {
 	struct lift_insn in;
 	arena_reset(a);
-	struct err *e = lift_insn(a, ARCH_ID_X86_64, p, len, NATIVE_INSN_VA, &in);
+	struct err *e = lift_insn(a, arch, p, len, NATIVE_INSN_VA, &in);
 	if (e) {
 		err_free(e);
 		return 1;
 	}
 	if (!in.is_bad && !in.is_generic)
 		take(in.form, p, in.len, must);
-	else if (must && ++bad_cnt)
+	else if (must && is_64() && ++bad_cnt)
 		printf("# not lifted by hand: %s %02x%02x%02x\n", in.form, p[0], p[1], p[2]);
 	return in.len;
 }
@@ -172,7 +180,7 @@ static void pick_x87(uint8_t out[10])
 static void random_state(struct native_state *s)
 {
 	for (unsigned i = 0; i < 16; i++)
-		s->gpr[i] = pick();
+		s->gpr[i] = is_64() ? pick() : (uint32_t)pick();
 	s->gpr[4] = NATIVE_WINDOW + 0x2000 + (rng() % 64) * 8;
 	s->flags = 0x202 | (rng() & 0x8d5) | (rng() % 8 == 0 ? 0x400 : 0);
 	for (unsigned i = 0; i < 16; i++) {
@@ -199,7 +207,9 @@ static void random_state(struct native_state *s)
 /* --- placing an example's memory and jumps in the window ----------------------------------------------------- */
 static int gpr_of(ZydisRegister r)
 {
-	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
+	ZydisRegister full = ZydisRegisterGetLargestEnclosing(is_64() ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32, r);
+	if (full >= ZYDIS_REGISTER_EAX && full <= ZYDIS_REGISTER_EDI)
+		return (int)(full - ZYDIS_REGISTER_EAX);
 	return full >= ZYDIS_REGISTER_RAX && full <= ZYDIS_REGISTER_R15 ? (int)(full - ZYDIS_REGISTER_RAX) : -1;
 }
 
@@ -233,8 +243,9 @@ static bool aim(struct native_state *s, const ZydisDecodedOperand *op)
 
 static void poke(uint64_t va, uint64_t v)
 {
+	va = is_64() ? va : (uint32_t)va;
 	if (va >= NATIVE_WINDOW && va + 8 <= NATIVE_WINDOW + NATIVE_WINDOW_LEN)
-		memcpy(native_window + (va - NATIVE_WINDOW), &v, 8);
+		memcpy(native_window + (va - NATIVE_WINDOW), &v, is_64() ? 8 : 4);
 }
 
 static uint64_t address_of(const struct native_state *s, const ZydisDecodedOperandMem *m)
@@ -267,6 +278,8 @@ static bool patch(struct example *e, struct decoded *d)
 		uint32_t to = NATIVE_WINDOW + 0x1400, disp = is_rip ? to - NATIVE_INSN_VA - e->len : to;
 		memcpy(e->bytes + d->in.raw.disp.offset, &disp, 4);
 	}
+	if (d->in.raw.imm[0].is_relative && d->in.operand_width == 16)
+		return false;
 	if (d->in.raw.imm[0].is_relative) {
 		uint32_t rel = NATIVE_TAKEN;
 		memcpy(e->bytes + d->in.raw.imm[0].offset, &rel, d->in.raw.imm[0].size / 8);
@@ -280,6 +293,8 @@ static bool prepare(struct native_state *s, const struct decoded *d, size_t len)
 	bool is_indirect = (d->in.meta.category == ZYDIS_CATEGORY_CALL || d->in.meta.category == ZYDIS_CATEGORY_UNCOND_BR) &&
 			   !d->in.raw.imm[0].is_relative;
 	uint64_t jump = native_jump_target(len);
+	if (d->in.address_width == 16 || (!is_64() && d->in.address_width != 32))
+		return false;
 	for (unsigned i = 0; i < d->in.operand_count; i++) {
 		const ZydisDecodedOperand *op = &d->ops[i];
 		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type == ZYDIS_MEMOP_TYPE_MEM && !aim(s, op))
@@ -298,6 +313,8 @@ static bool prepare(struct native_state *s, const struct decoded *d, size_t len)
 			return false;
 		s->gpr[r] = rng() % 4096 - 2048;
 	}
+	if (is_indirect && d->ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(d->ops[0].reg.value) == 4)
+		return false;
 	if (is_indirect && d->ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
 		s->gpr[gpr_of(d->ops[0].reg.value)] = jump;
 	else if (is_indirect)
@@ -340,8 +357,20 @@ static struct ir_val *loc(const struct compared *c, const char *name, unsigned n
 	return &c->locs[ir_loc_find(c->m, full, strlen(full))];
 }
 
-static const char *const gpr_names[16] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-					  "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+static const char *const gpr_names_64[16] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+					     "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+static const char *const gpr_names_32[8] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
+
+static const char *gpr_name(unsigned i)
+{
+	return is_64() ? gpr_names_64[i] : gpr_names_32[i];
+}
+
+static unsigned reg_cnt(void)
+{
+	return is_64() ? 16 : 8;
+}
+
 static const struct {
 	const char *name;
 	unsigned bit;
@@ -351,8 +380,8 @@ static void to_locs(struct compared *c)
 {
 	const struct native_state *s = &c->before;
 	memset(c->locs, 0, c->m->loc_cnt * sizeof(*c->locs));
-	for (unsigned i = 0; i < 16; i++) {
-		loc(c, gpr_names[i], NO_NUM)->w[0] = s->gpr[i];
+	for (unsigned i = 0; i < reg_cnt(); i++) {
+		loc(c, gpr_name(i), NO_NUM)->w[0] = s->gpr[i];
 		memcpy(loc(c, "xmm", i)->w, s->vec[i], 16);
 		memcpy(loc(c, "ymmh", i)->w, s->vec[i] + 16, 16);
 	}
@@ -372,8 +401,8 @@ static bool complain(const struct example *e, const struct compared *c, const ch
 	for (unsigned i = 0; i < e->len; i++)
 		printf("%02x", e->bytes[i]);
 	printf(": %s is %016lx %016lx, processor %016lx %016lx\n", what, is[1], is[0], want[1], want[0]);
-	for (unsigned i = 0; i < 16; i++)
-		printf("#  %s %lx", gpr_names[i], c->before.gpr[i]);
+	for (unsigned i = 0; i < reg_cnt(); i++)
+		printf("#  %s %lx", gpr_name(i), c->before.gpr[i]);
 	printf("  flags %lx\n", c->before.flags);
 	for (unsigned i = 0; i < 3; i++) {
 		const uint64_t *v = (const uint64_t *)(const void *)c->before.vec[i];
@@ -422,11 +451,11 @@ static bool compare_x87(const struct example *e, const struct compared *c)
 
 static bool compare_state(const struct example *e, struct compared *c, struct ir_mem *mem, bool uses_x87)
 {
-	for (unsigned i = 0; i < 16; i++) {
-		const struct ir_val *v = loc(c, gpr_names[i], NO_NUM);
-		const uint64_t want[2] = {native_state->gpr[i], 0};
+	for (unsigned i = 0; i < reg_cnt(); i++) {
+		const struct ir_val *v = loc(c, gpr_name(i), NO_NUM);
+		const uint64_t want[2] = {is_64() ? native_state->gpr[i] : (uint32_t)native_state->gpr[i], 0};
 		if (!v->is_undef && v->w[0] != want[0])
-			return complain(e, c, gpr_names[i], v->w, want);
+			return complain(e, c, gpr_name(i), v->w, want);
 		if (!compare_vec(e, c, i))
 			return false;
 	}
@@ -477,6 +506,8 @@ static bool run_state(struct example *e, const struct decoded *d, struct ir_func
 		skip_cnt++;
 		return false;
 	}
+	for (unsigned i = 0; i < 16 && !is_64(); i++)
+		native_state->gpr[i] = (uint32_t)native_state->gpr[i];
 	c->before = *native_state;
 	memcpy(c->window, native_window, NATIVE_WINDOW_LEN);
 	enum native_end end = native_run();
@@ -509,14 +540,14 @@ static void run_example(struct example *e, unsigned states)
 	struct arena keep = {0}, scratch = {0};
 	struct decoded d;
 	struct lift_insn in;
-	c.m = lift_machine(ARCH_ID_X86_64);
+	c.m = lift_machine(arch);
 	if (!c.locs)
-		c.locs = calloc(c.m->loc_cnt, sizeof(*c.locs));
+		c.locs = calloc(512, sizeof(*c.locs));
 	if (!c.locs || !patch(e, &d)) {
 		skip_cnt++;
 		return;
 	}
-	struct err *err = lift_insn(&keep, ARCH_ID_X86_64, e->bytes, e->len, NATIVE_INSN_VA, &in);
+	struct err *err = lift_insn(&keep, arch, e->bytes, e->len, NATIVE_INSN_VA, &in);
 	if (!err)
 		err = ir_check(in.func);
 	if (err) {
@@ -534,6 +565,32 @@ static void run_example(struct example *e, unsigned states)
 	arena_fini(&scratch);
 }
 
+/* All examples of one architecture. */
+static void run_arch(enum arch_id a, unsigned states, const char *match)
+{
+	arch = a;
+	native_mode(is_64() ? 64 : 32);
+	example_cnt = 0;
+	memset(form_hash, 0, HASH_CAP * sizeof(*form_hash));
+	ZydisDecoderInit(&decoder, is_64() ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32,
+			 is_64() ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);
+	for (unsigned i = 0; i < sizeof(rare) / sizeof(*rare); i++)
+		take_hex(rare[i]);
+	/* Read as 32-bit code they are other instructions, but instructions. */
+	static const char *const files[] = {"/bin/bash", "/bin/ls", "/bin/sort", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0",
+					    "/usr/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+					    "/usr/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6"};
+	for (unsigned i = 0; i < sizeof(files) / sizeof(*files); i++)
+		scan_file(files[i]);
+	run_cnt = skip_cnt = fault_cnt = 0;
+	for (unsigned i = 0; i < example_cnt; i++) {
+		if (!match || strstr(examples[i].form, match))
+			run_example(&examples[i], states);
+	}
+	printf("# %s: %u examples, %lu states, %lu ended in a fault, %lu examples skipped, %lu mismatches so far\n",
+	       lift_machine(arch)->name, example_cnt, run_cnt, fault_cnt, skip_cnt, bad_cnt);
+}
+
 static int child(unsigned states, const char *match)
 {
 	if (!native_init()) {
@@ -541,24 +598,12 @@ static int child(unsigned states, const char *match)
 		return 0;
 	}
 	form_hash = calloc(HASH_CAP, sizeof(*form_hash));
-	if (!form_hash || !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+	if (!form_hash)
 		return 1;
-	for (unsigned i = 0; i < sizeof(rare) / sizeof(*rare); i++)
-		take_hex(rare[i]);
-	static const char *const files[] = {"/bin/bash", "/bin/ls", "/bin/sort", "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0",
-					    "/usr/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
-					    "/usr/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6"};
-	for (unsigned i = 0; i < sizeof(files) / sizeof(*files); i++)
-		scan_file(files[i]);
-	unsigned forms = 0;
-	for (unsigned i = 0; i < example_cnt; i++) {
-		forms += i == 0 || strcmp(examples[i].form, examples[i - 1].form);
-		if (!match || strstr(examples[i].form, match))
-			run_example(&examples[i], states);
-	}
-	printf("# %u examples, %lu states, %lu ended in a fault, %lu examples skipped, %lu mismatches\n", example_cnt, run_cnt,
-	       fault_cnt, skip_cnt, bad_cnt);
-	bool ok = bad_cnt == 0 && run_cnt > 0;
+	run_arch(ARCH_ID_X86_64, states, match);
+	bool ran = run_cnt > 0;
+	run_arch(ARCH_ID_I386, states, match);
+	bool ok = bad_cnt == 0 && ran && run_cnt > 0;
 	printf("%sok 1 - lifted instructions and the processor agree\n1..1\n", ok ? "" : "not ");
 	return ok ? 0 : 1;
 }
