@@ -284,7 +284,7 @@ static bool is_library(struct ses_project *p, uint32_t i, struct ses_text name)
 	return is_it;
 }
 
-static unsigned provider_score(struct ses_project *p, struct ses_snap *sn, const struct import *im, const struct ses_index_hit *h, uint32_t i)
+static unsigned provider_score(struct ses_project *p, struct ses_snap *sn, const struct import *im, struct ses_text version, uint32_t i)
 {
 	uint32_t cnt;
 	const struct image_str *needed = image_needed(sn->im, &cnt);
@@ -293,35 +293,74 @@ static unsigned provider_score(struct ses_project *p, struct ses_snap *sn, const
 		if (is_library(p, i, ses_pool(sn, needed[k])))
 			score += 2000 - k;
 	}
-	return score + (im->version.len && same_text(im->version, h->row.version) ? 1 : 0);
+	return score + (im->version.len && same_text(im->version, version) ? 1 : 0);
+}
+
+/* The likeliest first. */
+struct ranking { struct ses_providers out; unsigned *scores; uint32_t cap; };
+
+static void rank(struct ranking *r, const struct ses_provider *x, unsigned score)
+{
+	uint32_t at = r->out.cnt < r->cap ? r->out.cnt++ : r->cap;
+	for (; at && r->scores[at - 1] < score; at--) {
+		if (at == r->cap)
+			continue;
+		r->scores[at] = r->scores[at - 1];
+		r->out.list[at] = r->out.list[at - 1];
+	}
+	if (at == r->cap)
+		return;
+	r->scores[at] = score;
+	r->out.list[at] = *x;
+}
+
+/* A binary that is open but not in the index yet. */
+static void rank_open(struct ses_project *p, const struct ses_far_ask *ask, const struct import *im, uint32_t b, struct arena *a,
+		      struct ranking *r)
+{
+	pthread_mutex_lock(&p->lock);
+	struct ses *s = p->bins[b].is_indexed || p->bins[b].state == SES_BINARY_BEFORE ? NULL : p->bins[b].ses;
+	pthread_mutex_unlock(&p->lock);
+	struct ses_snap *sn = s && b != ask->binary ? ses_snap_get(s) : NULL;
+	uint32_t cnt = 0;
+	const struct image_symbol *syms = sn ? image_symbols(sn->im, &cnt) : NULL;
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct image_version v = {0};
+		struct ses_text name = ses_pool(sn, syms[i].name);
+		if (!(syms[i].flags & IMAGE_SYM_EXPORT) || syms[i].loc == LOC_NONE || !same_text(name, im->name))
+			continue;
+		(void)image_version(sn->im, syms[i].version, &v);
+		struct ses_text version = ses_pool(sn, v.version);
+		unsigned score = provider_score(p, ask->snap, im, version, b);
+		version.s = arena_strndup(a, version.s, version.len);
+		if (version.s)
+			rank(r, &(struct ses_provider){b, space_va(sn->space, syms[i].loc), im->name, version}, score);
+	}
+	ses_snap_put(sn);
 }
 
 struct err *ses_project_providers(struct ses_project *p, const struct ses_far_ask *ask, struct arena *a, struct ses_providers *ret)
 {
 	struct import im;
 	struct ses_index_hit *hits;
-	uint32_t cnt, n = 0;
+	uint32_t cnt, bin_cnt = ses_project_cnt(p);
 	if (!import_at(ask->snap, ask->va, &im))
 		return &err_not_found;
 	struct err *e = ses_index_link(p->index, SES_FIND_EXPORT, im.name, a, &hits, &cnt);
-	struct ses_provider *out = e ? NULL : ARENA_ARRAY(a, struct ses_provider, (size_t)cnt + 1);
-	unsigned *scores = e ? NULL : ARENA_ARRAY(a, unsigned, (size_t)cnt + 1);
-	if (!out || !scores)
+	struct ranking r = {.cap = e ? 0 : cnt + bin_cnt};
+	r.out.list = ARENA_ARRAY(a, struct ses_provider, (size_t)r.cap + 1);
+	r.scores = ARENA_ARRAY(a, unsigned, (size_t)r.cap + 1);
+	if (e || !r.out.list || !r.scores)
 		return e ? e : &err_nomem;
 	for (uint32_t k = 0; k < cnt; k++) {
 		uint32_t b = ses_project_of_hash(p, hits[k].sha256);
-		if (b == UINT32_MAX || b == ask->binary)
-			continue;
-		unsigned score = provider_score(p, ask->snap, &im, &hits[k], b);
-		uint32_t at = n++;
-		for (; at && scores[at - 1] < score; at--) {
-			scores[at] = scores[at - 1];
-			out[at] = out[at - 1];
-		}
-		scores[at] = score;
-		out[at] = (struct ses_provider){b, hits[k].row.va, hits[k].row.text, hits[k].row.version};
+		struct ses_provider x = {b, hits[k].row.va, hits[k].row.text, hits[k].row.version};
+		if (b != UINT32_MAX && b != ask->binary)
+			rank(&r, &x, provider_score(p, ask->snap, &im, x.version, b));
 	}
-	*ret = (struct ses_providers){out, n};
+	for (uint32_t b = 0; b < bin_cnt; b++)
+		rank_open(p, ask, &im, b, a, &r);
+	*ret = r.out;
 	return NULL;
 }
 

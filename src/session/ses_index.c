@@ -27,6 +27,7 @@ static const char schema[] =
 	" mtime_ns INTEGER, ctime_ns INTEGER, view INTEGER, va INTEGER, sub INTEGER, top_va INTEGER, top_sub INTEGER) WITHOUT ROWID;"
 	"CREATE TABLE slot(id INTEGER PRIMARY KEY AUTOINCREMENT, sha256 BLOB NOT NULL, part INTEGER NOT NULL, gen INTEGER, rev INTEGER,"
 	" stamp_ns INTEGER, name_cnt INTEGER, string_cnt INTEGER, is_live INTEGER NOT NULL);"
+	"CREATE INDEX slot_of ON slot(sha256, part) WHERE is_live;"
 	"CREATE TABLE entry(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, va INTEGER NOT NULL, text TEXT NOT NULL, readable TEXT,"
 	" version TEXT, library TEXT);"
 	"CREATE INDEX entry_link ON entry(text) WHERE kind < 2;"
@@ -45,6 +46,8 @@ static const char *const sql[INDEX_STMT_COUNT] = {
 	[INDEX_GET_ENTRY] = "SELECT id, kind, va, text, readable, version, library FROM entry WHERE id=?1",
 	[INDEX_WALK] = "SELECT id, kind, va, text, readable, version, library FROM entry WHERE id>?1 AND id<=?2 ORDER BY id",
 	[INDEX_LINK] = "SELECT id, kind, va, text, readable, version, library FROM entry WHERE text=?1 AND kind=?2 AND kind < 2 ORDER BY id",
+	[INDEX_GET_SLOT] = "SELECT gen, rev, stamp_ns FROM slot WHERE sha256=?1 AND part=?2 AND is_live",
+	[INDEX_GET_PATH] = "SELECT sha256, was_sha256, dev, ino, len, mtime_ns, ctime_ns, view, va, sub, top_va, top_sub FROM path WHERE path=?1",
 	[INDEX_GET_GRAM] = "SELECT cnt, ids FROM gram WHERE slot=?1 AND is_string=?2 AND gram=?3",
 };
 
@@ -266,16 +269,17 @@ struct err *ses_index_load_slots(struct ses_index *ix)
 bool ses_index_get(struct ses_index *ix, const uint8_t sha256[32], enum ses_index_part part, struct ses_index_state *ret)
 {
 	_cleanup_held_ struct index_held h = ses_index_hold(ix);
-	_cleanup_stmt_ sqlite3_stmt *st = prepare(h.ix, "SELECT gen, rev, stamp_ns FROM slot WHERE sha256=?1 AND part=?2 AND is_live");
+	sqlite3_stmt *st = ses_index_stmt(h.ix, INDEX_GET_SLOT);
 	if (!st)
 		return false;
 	sqlite3_bind_blob(st, 1, sha256, 32, SQLITE_STATIC);
 	sqlite3_bind_int(st, 2, (int)part);
-	if (sqlite3_step(st) != SQLITE_ROW)
-		return false;
-	*ret = (struct ses_index_state){(uint32_t)sqlite3_column_int64(st, 0), (uint64_t)sqlite3_column_int64(st, 1),
-					sqlite3_column_int64(st, 2)};
-	return true;
+	bool is_there = sqlite3_step(st) == SQLITE_ROW;
+	if (is_there)
+		*ret = (struct ses_index_state){(uint32_t)sqlite3_column_int64(st, 0), (uint64_t)sqlite3_column_int64(st, 1),
+						sqlite3_column_int64(st, 2)};
+	sqlite3_reset(st);
+	return is_there;
 }
 
 struct err *ses_index_touch(struct ses_index *ix, const uint8_t sha256[32], enum ses_index_part part, int64_t stamp_ns)
@@ -613,14 +617,15 @@ static bool blob32(sqlite3_stmt *st, int col, uint8_t ret[32])
 bool ses_index_get_path(struct ses_index *ix, const char *path, struct ses_index_path *ret)
 {
 	_cleanup_held_ struct index_held h = ses_index_hold(ix);
-	_cleanup_stmt_ sqlite3_stmt *st = prepare(h.ix, "SELECT sha256, was_sha256, dev, ino, len, mtime_ns, ctime_ns, view, va, sub, top_va, top_sub"
-						  " FROM path WHERE path=?1");
+	sqlite3_stmt *st = ses_index_stmt(h.ix, INDEX_GET_PATH);
 	struct ses_index_path p = {0};
 	if (!st)
 		return false;
 	sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
-	if (sqlite3_step(st) != SQLITE_ROW || !blob32(st, 0, p.sha256))
+	if (sqlite3_step(st) != SQLITE_ROW || !blob32(st, 0, p.sha256)) {
+		sqlite3_reset(st);
 		return false;
+	}
 	p.has_was = blob32(st, 1, p.was_sha256);
 	p.dev = (uint64_t)sqlite3_column_int64(st, 2);
 	p.ino = (uint64_t)sqlite3_column_int64(st, 3);
@@ -631,6 +636,7 @@ bool ses_index_get_path(struct ses_index *ix, const char *path, struct ses_index
 	p.place = (struct ses_place){.view = (uint32_t)sqlite3_column_int64(st, 7), .va = (uint64_t)sqlite3_column_int64(st, 8),
 				     .sub = (uint32_t)sqlite3_column_int64(st, 9), .top_va = (uint64_t)sqlite3_column_int64(st, 10),
 				     .top_sub = (uint32_t)sqlite3_column_int64(st, 11)};
+	sqlite3_reset(st);
 	*ret = p;
 	return true;
 }

@@ -13,7 +13,7 @@
 /* Shared by ses_index.c (the file, writing) and ses_index_find.c (reading). */
 
 enum ses_index_stmt { INDEX_ADD_NAME, INDEX_ADD_STRING, INDEX_ADD_ENTRY, INDEX_ADD_GRAM, INDEX_FIND_NAME, INDEX_FIND_STRING, INDEX_GET_ENTRY,
-		      INDEX_WALK, INDEX_LINK, INDEX_GET_GRAM, INDEX_STMT_COUNT };
+		      INDEX_WALK, INDEX_LINK, INDEX_GET_GRAM, INDEX_GET_SLOT, INDEX_GET_PATH, INDEX_STMT_COUNT };
 
 struct index_slot { uint32_t id; uint8_t sha256[32]; uint64_t cnt[2]; /* names, strings */ };
 
