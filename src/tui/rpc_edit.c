@@ -91,7 +91,7 @@ const char *tui_method_comes_with(const char *name)
 	static const struct { const char *name, *with; } coming[] = {
 		{"decompile", "the decompiler"}, {"pseudocode", "the decompiler"}, {"look", "the decompiler"}, {"verify", "the decompiler"},
 		{"trace", "live tracing"}, {"probe", "live tracing"}, {"call", "running the target"}, {"native", "running the target"},
-		{"debug", "the debugger"}, {"exec", "the Python module"}, {"switch", "projects"}, {"export", "the export of findings"},
+		{"debug", "the debugger"}, {"exec", "the Python module"}, {"export", "the export of findings"},
 		{"import", "the import of findings"}, {"retype", "types of places"}, {"set_prototype", "types of places"},
 		{"type_at", "types of places"}, {"define", "redefining code and data"}, {"undefine", "redefining code and data"},
 		{"make_data", "redefining code and data"}, {"make_string", "redefining code and data"}, {"format", "formats of numbers"},

@@ -235,6 +235,8 @@ static const struct tui_method methods[] = {
 	  P("atomic", BOOL, "one refusal refuses all"),
 	  P("dry_run", BOOL, "say what would happen")}, tui_verb_rename_many, NULL},
 	{"ui.binaries", TUI_M_LOOK, "the files that are open", {{0}}, tui_verb_binaries, NULL},
+	{"ui.switch", TUI_M_ACT, "go to another binary of the project",
+	 {PR("binary", STR, "its label or path"), P("addr", STR, "ADDR in it (where one was)")}, tui_verb_switch, NULL},
 };
 
 const struct tui_method *tui_methods(size_t *ret_cnt)

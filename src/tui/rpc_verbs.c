@@ -597,22 +597,3 @@ struct err *tui_verb_rename_many(struct tui_call *c)
 	}
 	return tui_edit_call(c, ops_find("rename"), params);
 }
-
-struct err *tui_verb_binaries(struct tui_call *c)
-{
-	const char *path = ses_path(c->t->ses);
-	const char *slash = strrchr(path, '/');
-	struct json j = tui_call_extra(c);
-	json_key(&j, "binaries");
-	json_arr(&j);
-	json_obj(&j);
-	json_key(&j, "name");
-	json_str(&j, slash && slash[1] ? slash + 1 : path);
-	json_key(&j, "path");
-	json_str(&j, path);
-	json_key(&j, "active");
-	json_bool(&j, true);
-	json_end_obj(&j);
-	json_end_arr(&j);
-	return NULL;
-}

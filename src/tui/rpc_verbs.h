@@ -31,5 +31,6 @@ struct err *tui_verb_cursor(struct tui_call *c);
 struct err *tui_verb_cursor_on(struct tui_call *c);
 struct err *tui_verb_rename_many(struct tui_call *c);
 struct err *tui_verb_binaries(struct tui_call *c);
+struct err *tui_verb_switch(struct tui_call *c);
 
 #endif
