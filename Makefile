@@ -36,6 +36,7 @@ bench: build-bench
 	@python3 tests/bench/bench_graph.py --scry build-bench/src/main/scry --layout build-bench/tests/bench/bench_graph
 	@python3 tests/bench/bench_edits.py --scry build-bench/src/main/scry --edits build-bench/tests/bench/bench_edits
 	@python3 tests/bench/bench_tui.py --scry build-bench/src/main/scry --tool build-bench/tests/bench/bench_tui
+	@python3 tests/bench/bench_project.py --scry build-bench/src/main/scry
 
 score: build-bench
 	@python3 tests/score/score.py --scry build-bench/src/main/scry
