@@ -131,6 +131,9 @@ struct edits_steps { struct edits_step *list; uint32_t cnt; };
  */
 _must_use_ struct err *edits_undo(struct edits *e, unsigned steps, const char *author, const struct edits_opts *opts,
 				  struct arena *a, struct edits_steps *ret);
+/* Takes back that one edit, which need not be the newest. Errors: not_found (no edit, or taken back already), stale. */
+_must_use_ struct err *edits_undo_rev(struct edits *e, uint64_t rev, const struct edits_opts *opts, struct arena *a,
+				      struct edits_steps *ret);
 /* Takes back undos that are newer than the newest edit (of `author`'s edits only, when not null), in the same way. */
 _must_use_ struct err *edits_redo(struct edits *e, unsigned steps, const char *author, const struct edits_opts *opts,
 				  struct arena *a, struct edits_steps *ret);

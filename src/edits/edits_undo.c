@@ -29,6 +29,7 @@ static const char newest_sql[] = "SELECT max(rev) FROM revision WHERE rev>?2 AND
 struct undo_ask {
 	bool is_redo;
 	const char *author;         /* whose edits; null: anybody's */
+	uint64_t only_rev;          /* the one edit meant; 0: the newest */
 	struct edits_revision rev;  /* who does this */
 	bool is_dry_run;
 	/* From step to step: */
@@ -81,6 +82,8 @@ static struct err *find_victim(struct edits *e, struct undo_ask *ask, struct are
 		return why ? why : &err_not_found;
 	*ret = (struct victim){.rev = (uint64_t)sqlite3_column_int64(st, 0), .target = (uint64_t)sqlite3_column_int64(st, 1),
 			       .seq_first = (uint64_t)sqlite3_column_int64(st, 2), .seq_cnt = (uint64_t)sqlite3_column_int64(st, 3)};
+	if (ask->only_rev && ret->rev != ask->only_rev)
+		return &err_not_found;
 	why = column_copy(st, 4, a, &ret->author);
 	return why ? why : column_copy(st, 5, a, &ret->note);
 }
@@ -245,4 +248,17 @@ struct err *edits_redo(struct edits *e, unsigned steps, const char *author, cons
 	struct undo_ask ask;
 	struct err *why = undo_ask(true, author, opts, a, &ask);
 	return why ? why : take_back_steps(e, steps, &ask, a, ret);
+}
+
+struct err *edits_undo_rev(struct edits *e, uint64_t rev, const struct edits_opts *opts, struct arena *a, struct edits_steps *ret)
+{
+	struct undo_ask ask;
+	struct err *why = undo_ask(false, NULL, opts, a, &ask);
+	ask.only_rev = rev;
+	ask.below = rev < INT64_MAX ? rev + 1 : INT64_MAX;
+	if (!why)
+		why = take_back_steps(e, 1, &ask, a, ret);
+	if (why || ret->cnt)
+		return why;
+	return err_new(ERR_NOT_FOUND, "revision %" PRIu64 " is no edit that stands", rev);
 }

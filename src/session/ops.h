@@ -108,6 +108,12 @@ struct ops_op {
  * rq->out->buf, which holds nothing of it when there is an error other than of kind bad_input. */
 _must_use_ struct err *ops_run(struct ops_req *rq);
 
+/* Runs a list or an edit and gives its table: the op's columns row by row, as text that is safe to show. `pairs`: names and values of
+ * parameters, ended by null. A refusal is an error. Everything is in the arena. */
+struct ops_rows { const struct ses_text *cells; uint32_t row_cnt, column_cnt; uint64_t total; };
+_must_use_ struct err *ops_call(struct ses_snap *sn, const struct ses_call *call, const char *name, const char *const *pairs,
+				struct arena *a, struct ops_rows *ret);
+
 const struct ops_op *ops_table(size_t *ret_cnt);
 const struct ops_op *ops_find(const char *name);
 /* The name in the table nearest to `word` by edit distance, null when none is near. */

@@ -488,7 +488,10 @@ static void undone_json(struct ops_req *rq, const struct ses_undone_list *l, con
 static struct err *run_undo(struct ops_req *rq, bool is_redo)
 {
 	struct ses_undo_ask ask = {.is_redo = is_redo, .of_author = ops_arg_str(rq->args, "author"),
+				   .rev = ops_arg_u64(rq->args, "rev", 0),
 				   .steps = (uint32_t)MIN(ops_arg_u64(rq->args, "steps", 1), UINT32_MAX)};
+	if (ask.rev && (is_redo || ask.of_author || ops_arg_is_set(rq->args, "steps")))
+		return err_new(ERR_INVALID, "rev: undo takes back that one edit, whoever made it");
 	struct ses_edit_opts opts = {.note = ops_arg_str(rq->args, "note")};
 	struct ses_undone_list l;
 	struct err *e = ses_undo(rq->sn->ses, &ask, &opts, rq->arena, &l);

@@ -14,6 +14,7 @@ struct err *ops_imports(struct ops_req *rq);
 struct err *ops_exports(struct ops_req *rq);
 struct err *ops_symbols(struct ops_req *rq);
 struct err *ops_problems(struct ops_req *rq);
+struct err *ops_bookmarks(struct ops_req *rq);
 struct err *ops_resolve(struct ops_req *rq);
 struct err *ops_bytes(struct ops_req *rq);
 struct err *ops_search(struct ops_req *rq);

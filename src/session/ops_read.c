@@ -231,6 +231,29 @@ struct err *ops_symbols(struct ops_req *rq)
 	return symbol_op(rq, ses_symbols);
 }
 
+struct err *ops_bookmarks(struct ops_req *rq)
+{
+	struct ses_page page;
+	struct ses_fact *f;
+	uint32_t i;
+	struct err *e = ops_page(rq, &page);
+	if (!e)
+		e = ses_facts(rq->sn, rq->call, "bookmark", &page, rq->arena, &f);
+	if (e)
+		return e;
+	struct ops_out *o = rq->out;
+	ops_out_list(o, rq->sn);
+	for (i = 0; i < page.cnt && ops_out_item(o); i++) {
+		ops_out_addr(o, "addr", f[i].addr);
+		ops_out_text(o, "where", ses_where(rq->sn, f[i].addr, rq->arena));
+		ops_out_text(o, "text", f[i].value);
+		ops_out_u64(o, "set_rev", f[i].rev);
+		ops_out_end_item(o);
+	}
+	ops_end_page(rq, &page, i, page.total);
+	return NULL;
+}
+
 struct err *ops_problems(struct ops_req *rq)
 {
 	struct ses_page page;

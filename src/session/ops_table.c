@@ -123,7 +123,8 @@ static const struct ops_param p_patch[] = {
 	P_ADDR(true, "where"), P_VALUE("bytes", true, "'DE AD'", "bytes in hex that are shown in place of the file's"), P_EDIT};
 static const struct ops_param p_unpatch[] = {P_ADDR(true, "where the patch begins"), P_EDIT};
 static const struct ops_param p_declare[] = {
-	P_VALUE("text", true, "'struct s {...};'", "C declarations, as many as you like"), P_EDIT};
+	P_VALUE("text", true, "'struct s {...};'", "C declarations, as many as you like"),
+	{.name = "over", .type = OPS_STRING, .value = "NAME", .help = "they take the place of what is declared as NAME"}, P_EDIT};
 static const struct ops_param p_undeclare[] = {P_VALUE("name", true, "NAME", "a type, tag or function that was declared"), P_EDIT};
 static const struct ops_param p_retype[] = {
 	P_ADDR(true, "the data"), P_VALUE("type", true, "TYPE", "its C type, as in 'struct pair [4]'; '' takes it away"), P_EDIT};
@@ -147,6 +148,7 @@ static const struct ops_param p_edit[] = {
 static const struct ops_param p_undo[] = {
 	{.name = "steps", .type = OPS_INT, .is_positional = true, .value = "N", .help = "how many edits (1)"},
 	{.name = "author", .type = OPS_STRING, .value = "A", .help = "only edits of A"},
+	{.name = "rev", .type = OPS_INT, .value = "R", .help = "undo: only the edit that made revision R, which need not be the newest"},
 	{.name = "note", .type = OPS_STRING, .value = "S", .help = "why, for the journal"}, {NULL}};
 static const struct ops_param p_journal[] = {
 	{.name = "since", .type = OPS_INT, .value = "R", .help = "only what came after revision R"}, P_LIST, P_COMMON};
@@ -212,6 +214,8 @@ static const struct ops_column c_imports[] = {{"addr", "ADDR", 'r'}, {"kind", "K
 					      {"library", "LIBRARY", 'l'}, {"demangled", "", 'l'}, {"prototype", "PROTOTYPE", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_symbols[] = {{"addr", "ADDR", 'r'}, {"kind", "KIND", 'l'}, {"name", "NAME", 'l'},
 					      {"version", "VERSION", 'l'}, {"library", "LIBRARY", 'l'}, {"demangled", "", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_bookmarks[] = {{"addr", "ADDR", 'r'}, {"set_rev", "REV", 'r'}, {"where", "WHERE", 'l'},
+						{"text", "TEXT", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_problems[] = {{"severity", "SEVERITY", 'l'}, {"addr", "ADDR", 'r'}, {"what", "WHAT", 'l'},
 					       {"why", "WHY", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_resolve[] = {{"query", "QUERY", 'l'}, {"addr", "ADDR", 'r'}, {"kind", "KIND", 'l'},
@@ -307,7 +311,7 @@ static const struct ops_op ops_all[] = {
 	EDIT("unpatch", p_unpatch, ops_unpatch, "show the file's own bytes again", NULL),
 	EDIT("declare", p_declare, ops_declare, "declare C types and functions",
 	     "The text is what a preprocessor leaves: no #include. Either all of it is declared or, with line and column of what is wrong, "
-	     "nothing. Declaring again what says the same is no error; to change a type, undeclare it first."),
+	     "nothing. Declaring again what says the same is no error; to change a type, say which with --over."),
 	EDIT("undeclare", p_undeclare, ops_undeclare, "take a declaration away", "Refused while others need it."),
 	READ("types", OPS_LIST, p_types, c_types, ops_types, "the C types that were declared"),
 	{.name = "type", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_type, .run = ops_type,
@@ -330,6 +334,7 @@ static const struct ops_op ops_all[] = {
 	EDIT("undo", p_undo, ops_undo, "take back the newest edits",
 	     "Each edit is taken back as a revision of its own, so nothing is erased. One that somebody changed since is refused."),
 	EDIT("redo", p_undo, ops_redo, "make again what undo took back", "Until the next edit."),
+	READ("bookmarks", OPS_LIST, p_segments, c_bookmarks, ops_bookmarks, "places somebody marked, with what they said"),
 	READ("journal", OPS_LIST, p_journal, c_journal, ops_journal, "who changed what, and when"),
 	READ("changes", OPS_LIST, p_journal, c_changes, ops_changes, "what is another than it was at a revision"),
 	{.name = "multi", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_multi, .run = ops_multi,

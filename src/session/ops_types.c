@@ -57,9 +57,84 @@ static struct err *take_changed(struct ops_req *rq, const struct types *t, const
 	return edits ? NULL : &err_nomem;
 }
 
+static const char *find_key(struct ops_req *rq, const char *name);
+static size_t unreadable(struct ses_snap *sn, struct ses_typeset *ts);
+
+/* Every declaration but that of `key` once more, into a set that has the text in its place: how many it cannot read, which may be
+ * because they were left out for want of it. `*ret_first` is the name of the first. */
+static struct err *count_lost(struct ops_req *rq, struct ses_typeset *ts, const char *key, size_t *ret, const char **ret_first)
+{
+	struct ses_page page = {.limit = UINT32_MAX};
+	struct ses_fact *f;
+	uint32_t n = 0;
+	struct err *e = ses_facts(rq->sn, rq->call, "declare", &page, rq->arena, &f);
+	struct types_text *list = e ? NULL : ARENA_ARRAY(rq->arena, struct types_text, (size_t)page.cnt + 1);
+	struct err **why = e ? NULL : ARENA_ARRAY(rq->arena, struct err *, (size_t)page.cnt + 1);
+	const char **names = e ? NULL : ARENA_ARRAY(rq->arena, const char *, (size_t)page.cnt + 1);
+	if (!list || !why || !names)
+		return e ? e : &err_nomem;
+	for (uint32_t i = 0; i < page.cnt; i++) {
+		if (!strcmp(key, f[i].sub.s))
+			continue;
+		names[n] = f[i].sub.s;
+		list[n++] = (struct types_text){f[i].value.s, f[i].value.len};
+	}
+	e = types_parse_unordered(ts->t, list, n, why);
+	*ret = 0;
+	for (uint32_t i = 0; !e && i < n; i++) {
+		if (why[i] && !(*ret)++)
+			*ret_first = names[i];
+		err_free(why[i]);
+	}
+	return e;
+}
+
+/* The text in the place of a declaration: all that used it must be readable with the new one. */
+static struct err *declare_over(struct ops_req *rq, const char *name, const char *text)
+{
+	_cleanup_set_ struct ses_typeset *with = NULL;
+	_cleanup_set_ struct ses_typeset *ts = NULL;
+	struct ses_edit *edits = NULL;
+	const char *first = "";
+	size_t cnt = 0, lost = 0;
+	const char *key = find_key(rq, name);
+	if (!key)
+		return err_new(ERR_NOT_FOUND, "declare: nothing is declared as '%s'", name);
+	struct err *e = ses_types_new(rq->sn, NULL, &with);
+	if (!e)
+		e = ses_types_new(rq->sn, key, &ts);
+	if (e)
+		return e;
+	ses_types_know(ts, text, strlen(text));
+	struct types_mark mark = types_mark(ts->t);
+	e = err_prefix(types_parse(ts->t, text, strlen(text), NULL), "declare");
+	if (!e)
+		e = take_changed(rq, ts->t, &mark, &edits, &cnt);
+	if (!e)
+		e = count_lost(rq, ts, key, &lost, &first);
+	if (e)
+		return e;
+	if (lost > with->lost_cnt)
+		return err_new(ERR_DENIED, "declare: '%s' needs '%s' as it was", first, key);
+	if (unreadable(rq->sn, ts) > unreadable(rq->sn, with))
+		return err_fix(err_new(ERR_DENIED, "declare: typed data or prototypes need '%s' as it was", key), "retype those first");
+	bool has_key = false;
+	for (size_t i = 0; i < cnt; i++)
+		has_key = has_key || !strcmp(edits[i].sub, key);
+	struct ses_edit *all = ARENA_ARRAY(rq->arena, struct ses_edit, cnt + 1);
+	if (!all)
+		return &err_nomem;
+	memcpy(all, edits, cnt * sizeof(*edits));
+	if (!has_key)
+		all[cnt++] = (struct ses_edit){.op = "declare", .sub = key};
+	return ops_run_edits(rq, all, cnt);
+}
+
 struct err *ops_declare(struct ops_req *rq)
 {
 	const char *text = ops_arg_str(rq->args, "text");
+	if (ops_arg_is_set(rq->args, "over"))
+		return declare_over(rq, ops_arg_str(rq->args, "over"), text);
 	_cleanup_set_ struct ses_typeset *ts = NULL;
 	struct ses_edit *edits = NULL;
 	size_t cnt = 0;

@@ -323,8 +323,11 @@ struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct
 	why = lock_writer(locked, &e);
 	if (why)
 		return why;
-	why = ask->is_redo ? edits_redo(e, ask->steps, ask->of_author, &o, a, &steps) :
-			     edits_undo(e, ask->steps, ask->of_author, &o, a, &steps);
+	if (ask->rev && !ask->is_redo)
+		why = edits_undo_rev(e, ask->rev, &o, a, &steps);
+	else
+		why = ask->is_redo ? edits_redo(e, ask->steps, ask->of_author, &o, a, &steps) :
+				     edits_undo(e, ask->steps, ask->of_author, &o, a, &steps);
 	ret->list = ARENA_ARRAY(a, struct ses_undone, steps.cnt + 1);
 	for (uint32_t i = 0; ret->list && i < steps.cnt; i++) {
 		const struct edits_step *st = &steps.list[i];

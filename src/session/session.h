@@ -331,7 +331,7 @@ _must_use_ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cn
 struct ses_undone { uint64_t rev, target, changes; const char *author, *note /* "" */; };
 /* Takes back up to `steps` edits that stand, newest first (of `of_author` only, when not null); each is a revision. What was
  * done stays done when a later step is refused with `stale`. */
-struct ses_undo_ask { bool is_redo; uint32_t steps; const char *of_author; };
+struct ses_undo_ask { bool is_redo; uint32_t steps; const char *of_author; uint64_t rev; /* not 0: undo of this one edit */ };
 struct ses_undone_list { struct ses_undone *list; uint32_t cnt; uint64_t rev; };
 _must_use_ struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct ses_edit_opts *opts, struct arena *a,
 				struct ses_undone_list *ret);
