@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Short lists: what the status line said, which keys there are, bookmarks. */
+/* Short lists: what the status line said, which keys there are. */
 
 static struct ses_text text_of(const char *s)
 {
@@ -152,39 +152,3 @@ void tui_offer_draw(struct tui *t)
 	}
 	t->scroll_hint.w = 0;
 }
-
-static struct err *bookmarks_fetch(const struct tui_query *q, struct tui_page *ret)
-{
-	struct ses_entry *j;
-	size_t cnt;
-	uint64_t rev;
-	struct err *e = ses_stated(q->ses, &ret->arena, &j, &cnt, &rev);
-	if (e)
-		return e;
-	if (!rows_for(ret, cnt))
-		return &err_nomem;
-	for (size_t i = 0; i < cnt; i++) {
-		struct tui_row *r = strcmp(j[i].op, "bookmark") ? NULL : next_row(q, ret);
-		if (!r)
-			continue;
-		char *addr = arena_printf(&ret->arena, "%llx", (unsigned long long)j[i].addr);
-		if (!addr)
-			return &err_nomem;
-		r->va = j[i].addr;
-		r->has_va = j[i].has_addr;
-		r->col[0] = text_of(addr);
-		r->col[1] = j[i].after;
-		r->col[2] = text_of(j[i].author ? j[i].author : "");
-	}
-	return NULL;
-}
-
-const struct tui_list_ops tui_bookmarks_list = {
-	.title = "Bookmarks",
-	.empty = "none yet: ,B sets one",
-	.columns = {{.title = "address", .width = 12, .role = ROLE_ADDR, .is_right = true},
-		    {.title = "bookmark", .role = ROLE_TEXT},
-		    {.title = "author", .width = 12, .role = ROLE_DIM}},
-	.column_cnt = 3,
-	.fetch = bookmarks_fetch,
-};

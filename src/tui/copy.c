@@ -156,7 +156,7 @@ void tui_copy(struct tui *t, enum tui_action a)
 	struct buf out = {0};
 	uint64_t va = 0;
 	bool has_va = tui_focus_va(t, &va);
-	bool is_list = tui_view_ops(tui_focus(t))->where == TUI_IN_LIST;
+	bool is_list = tui_view_ops(tui_focus(t))->list != NULL;
 	bool is_whole = true;
 	if (t->is_selecting && tui_focus(t) == TUI_V_LISTING && (a == TUI_COPY_LINE || a == TUI_COPY_BYTES)) {
 		is_whole = add_selection(t, &out, a);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/tui_int.h"
 
+#include "session/ops.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,8 @@ struct tui_edit {
 	char op[16], sub[16]; /* op "undo" and "redo" are steps */
 	uint64_t va;
 	char *value;
+	char *over;           /* declare, undeclare: see tui_edit_declare() */
+	uint64_t rev;         /* the newest once it is written */
 	struct arena arena;
 	struct err *err;
 	struct ses_edit edit;
@@ -28,14 +32,21 @@ static bool is_step(const struct tui_edit *e)
 	return !strcmp(e->op, "undo") || !strcmp(e->op, "redo");
 }
 
-static void run(struct tui_job *j)
+static void write_out(struct tui_edit *e)
 {
-	struct tui_edit *e = (struct tui_edit *)j;
 	struct ses_edit_opts opts = {0};
 	if (is_step(e)) {
-		struct ses_undo_ask ask = {.is_redo = *e->op == 'r', .steps = 1};
+		struct ses_undo_ask ask = {.is_redo = *e->op == 'r', .steps = 1, .rev = e->va, .of_author = *e->value ? e->value : NULL};
 		e->err = ses_undo(e->ses, &ask, &opts, &e->arena, &e->undone);
 		e->rev = e->undone.rev;
+		return;
+	}
+	if (e->over) {
+		const char *declare[] = {"text", e->value, *e->over ? "over" : NULL, e->over, NULL};
+		const char *undeclare[] = {"name", e->over, NULL};
+		struct ses_call call = {.caps = SES_CAP_READ | SES_CAP_EDIT};
+		struct ops_rows rows;
+		e->err = ops_call(e->job.snap, &call, e->op, *e->value ? declare : undeclare, &e->arena, &rows);
 		return;
 	}
 	e->edit = (struct ses_edit){.op = e->op, .addr = e->va, .sub = e->sub, .value = *e->value ? e->value : NULL,
@@ -43,17 +54,30 @@ static void run(struct tui_job *j)
 	e->err = ses_edit(e->ses, &e->edit, 1, &opts, &e->arena, &e->rev);
 }
 
+static void run(struct tui_job *j)
+{
+	struct tui_edit *e = (struct tui_edit *)j;
+	write_out(e);
+	struct ses_snap *sn = ses_snap_get(e->ses);
+	e->rev = ses_snap_rev(sn);
+	ses_snap_put(sn);
+}
+
 static void fini(struct tui_job *j)
 {
 	struct tui_edit *e = (struct tui_edit *)j;
 	err_free(e->err);
 	free(e->value);
+	free(e->over);
 	arena_fini(&e->arena);
 }
 
 static void tell(struct tui *t, struct tui_edit *e)
 {
-	if (e->err) {
+	if (e->over && (!e->err || t->editor.is_saving)) {
+		tui_say(t, e->err != NULL, e->err ? "not declared" : "%sd (Ctrl+Z takes it back)", e->op);
+		tui_editor_done(t, take_ptr(e->err));
+	} else if (e->err) {
 		tui_say_err(t, take_ptr(e->err));
 	} else if (is_step(e) && !e->undone.cnt) {
 		tui_say(t, false, "nothing to %s", e->op);
@@ -81,7 +105,9 @@ static void done(struct tui *t, struct tui_job *j)
 	t->listing.lines_snap = NULL;
 	t->is_dirty = true;
 	tell(t, e);
-	tui_list_restart(&t->history);
+	static const enum tui_view shown_by[] = {TUI_V_JOURNAL, TUI_V_BOOKMARKS, TUI_V_TYPES};
+	for (size_t i = 0; i < ARRAY_LEN(shown_by); i++)
+		tui_list_snap_changed(t, &t->lists[shown_by[i]]);
 	start_next(t);
 }
 
@@ -97,17 +123,21 @@ static void start_next(struct tui *t)
 	tui_job_start(t, &e->job);
 }
 
-void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value)
+static void submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value, const char *over)
 {
 	struct tui_edit *e = calloc(1, sizeof(*e));
-	if (e)
+	if (e) {
 		e->value = strdup(value);
-	if (!e || !e->value) {
+		e->over = over ? strdup(over) : NULL;
+	}
+	if (!e || !e->value || (over && !e->over)) {
+		if (e)
+			free(e->value);
 		free(e);
 		tui_say_err(t, &err_nomem);
 		return;
 	}
-	if (strcmp(op, "undo") && strcmp(op, "redo")) {
+	if (!over && strcmp(op, "undo") && strcmp(op, "redo")) {
 		bool fits = strlen(value) < sizeof(t->last.value);
 		snprintf(t->last.op, sizeof(t->last.op), "%s", fits ? op : "");
 		snprintf(t->last.sub, sizeof(t->last.sub), "%s", sub);
@@ -130,12 +160,23 @@ void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va
 	start_next(t);
 }
 
+void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value)
+{
+	submit(t, op, sub, va, value, NULL);
+}
+
+void tui_edit_declare(struct tui *t, const char *text, const char *over)
+{
+	submit(t, *text ? "declare" : "undeclare", "", 0, text, over);
+}
+
 /* Edits that were made but not begun are written before we leave. */
 void tui_edits_finish(struct tui *t)
 {
 	while (t->edit_first) {
 		struct tui_edit *e = t->edit_first;
 		t->edit_first = e->next;
+		e->job.snap = t->snap;
 		e->job.run(&e->job);
 		fini(&e->job);
 		free(e);
@@ -291,8 +332,7 @@ bool tui_edit_act(struct tui *t, enum tui_action a)
 		return true;
 	}
 	if (a == TUI_HISTORY) {
-		tui_list_restart(&t->history);
-		tui_overlay_push(t, TUI_O_HISTORY);
+		tui_show_view(t, TUI_V_JOURNAL);
 		return true;
 	}
 	if (a == TUI_PATCH || a == TUI_UNPATCH) {
@@ -345,60 +385,3 @@ void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text,
 	struct edit_kind k = kind_of(kind);
 	tui_edit_submit(t, k.op, k.sub, t->edit_va, text);
 }
-
-static struct ses_text text_of(const char *s)
-{
-	return (struct ses_text){s, (uint32_t)strlen(s)};
-}
-
-/* The journal, the newest entry first. */
-static struct err *history_fetch(const struct tui_query *q, struct tui_page *ret)
-{
-	struct ses_entry *j;
-	uint32_t cnt;
-	uint64_t total;
-	struct ses_journal_ask ask = {.first_seq = 1, .limit = 1};
-	struct err *e = ses_journal(q->ses, &ask, &ret->arena, &j, &cnt, &total);
-	if (e || q->page.offset >= total) {
-		ret->total = e ? 0 : total;
-		return e;
-	}
-	uint64_t last = total - q->page.offset;
-	ask.first_seq = last > q->page.limit ? last - q->page.limit + 1 : 1;
-	ask.limit = (uint32_t)(last - ask.first_seq + 1);
-	e = ses_journal(q->ses, &ask, &ret->arena, &j, &cnt, &total);
-	ret->rows = e ? NULL : ARENA_ARRAY(&ret->arena, struct tui_row, (size_t)cnt + 1);
-	if (!ret->rows)
-		return e ? e : &err_nomem;
-	ret->total = total;
-	for (uint32_t i = cnt; i--;) {
-		struct tui_row *r = &ret->rows[ret->cnt++];
-		char *what = arena_printf(&ret->arena, "%s%s%s", j[i].op, *j[i].sub ? " " : "", j[i].sub);
-		char *rev = arena_printf(&ret->arena, "%llu", (unsigned long long)j[i].rev);
-		char *addr = j[i].has_addr ? arena_printf(&ret->arena, "%llx", (unsigned long long)j[i].addr) : NULL;
-		char *change = arena_printf(&ret->arena, "%.*s -> %.*s", (int)j[i].before.len, j[i].before.s, (int)j[i].after.len, j[i].after.s);
-		if (!what || !rev || !change)
-			return &err_nomem;
-		r->va = j[i].addr;
-		r->has_va = j[i].has_addr;
-		r->mark = j[i].undone_by ? 'u' : 0;
-		r->col[0] = text_of(rev);
-		r->col[1] = text_of(what);
-		r->col[2] = text_of(addr ? addr : "");
-		r->col[3] = text_of(change);
-		r->col[4] = text_of(j[i].author ? j[i].author : "");
-	}
-	return NULL;
-}
-
-const struct tui_list_ops tui_history_list = {
-	.title = "History (u: was taken back)",
-	.empty = "nothing was edited yet",
-	.columns = {{.title = "rev", .width = 6, .role = ROLE_DIM, .is_right = true},
-		    {.title = "what", .width = 14, .role = ROLE_KEY},
-		    {.title = "address", .width = 12, .role = ROLE_ADDR, .is_right = true},
-		    {.title = "change", .role = ROLE_TEXT},
-		    {.title = "author", .width = 12, .role = ROLE_DIM}},
-	.column_cnt = 5,
-	.fetch = history_fetch,
-};

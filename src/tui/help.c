@@ -39,6 +39,12 @@ static const char *where_text(uint8_t where)
 		return "";
 	if (where == TUI_IN_LIST)
 		return " (in lists)";
+	if (where == TUI_IN_JOURNAL)
+		return " (in the journal)";
+	if (where == TUI_IN_TYPES)
+		return " (in the types)";
+	if (where == TUI_IN_OWNED)
+		return " (in types and bookmarks)";
 	if (where == TUI_IN_LISTING)
 		return " (in the listing)";
 	if (where == TUI_IN_LINES)

@@ -240,7 +240,16 @@ void tui_list_snap_changed(struct tui *t, struct tui_list *l)
 	bool can_find = r && r->has_va && l->ops->is_ordered_by_va && !l->sort;
 	uint64_t va = can_find ? r->va : 0;
 	uint64_t shown = l->cur - l->top;
+	uint64_t total = l->has_page ? l->page.total : 0;
 	drop_page(l);
+	if (l->ops->is_newest_first && l->cur && total) {
+		/* The same entry, though others came above it. */
+		need(t, l, l->cur, 1);
+		uint64_t more = l->has_page && l->page.total > total ? l->page.total - total : 0;
+		l->cur += more;
+		l->top += more;
+		return;
+	}
 	if (!can_find || !l->cur)
 		return;
 	need(t, l, l->cur, 1);

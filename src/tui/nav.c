@@ -75,7 +75,7 @@ void tui_go(struct tui *t, uint64_t va)
 void tui_show_view(struct tui *t, enum tui_view v)
 {
 	uint64_t va = 0;
-	bool has_va = t->main_view != v && tui_view_ops(t->main_view)->where != TUI_IN_LIST &&
+	bool has_va = t->main_view != v && !tui_view_ops(t->main_view)->list &&
 		      tui_view_ops(t->main_view)->va(t, &va);
 	t->focus_functions = false;
 	if (t->main_view == v)

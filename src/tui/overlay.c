@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,17 +38,15 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 		return &t->peek;
 	case TUI_O_COPY:
 		return &t->copy;
-	case TUI_O_HISTORY:
-		return &t->history;
 	case TUI_O_LOG:
 		return &t->log;
 	case TUI_O_KEYS:
 		return &t->presets;
-	case TUI_O_BOOKMARKS:
-		return &t->bookmarks;
 	case TUI_O_BINARIES:
 		return &t->binaries;
 	case TUI_O_HELP:
+	case TUI_O_CONFIRM:
+	case TUI_O_EDITOR:
 		return NULL;
 	}
 	return NULL;
@@ -137,11 +136,60 @@ static void draw_help(struct tui *t)
 	t->cur_y = r.y + 1;
 }
 
+static void draw_editor(struct tui *t)
+{
+	struct cells_rect r = dialog_rect(t, 110, 34);
+	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
+	t->overlay_rect = r;
+	cells_fill(&t->grid, r, st);
+	cells_box(&t->grid, r, t->editor.title, st);
+	tui_editor_draw(t, (struct cells_rect){r.x + 1, r.y + 1, r.w - 2, r.h - 2});
+}
+
+static void draw_confirm(struct tui *t)
+{
+	struct cells_rect r = dialog_rect(t, 70, 5);
+	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
+	t->overlay_rect = r;
+	cells_fill(&t->grid, r, st);
+	cells_box(&t->grid, r, "Sure?", st);
+	struct cells_pen p = tui_pen(t, (struct cells_rect){r.x + 2, r.y + 1, r.w - 4, 1}, 0, ROLE_TEXT, ROLE_BG_DIALOG);
+	cells_str(&p, t->confirm_text);
+	p = tui_pen(t, (struct cells_rect){r.x + 2, r.y + 3, r.w - 4, 1}, 0, ROLE_KEY, ROLE_BG_DIALOG);
+	t->cur_x = p.x;
+	t->cur_y = p.y;
+	cells_str(&p, "Enter or y: yes   Esc or n: no");
+}
+
+void tui_confirm(struct tui *t, void (*yes)(struct tui *t), const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(t->confirm_text, sizeof(t->confirm_text), fmt, ap);
+	va_end(ap);
+	t->confirm_yes = yes;
+	tui_overlay_push(t, TUI_O_CONFIRM);
+}
+
+static void confirm_key(struct tui *t, uint32_t key, uint8_t mods)
+{
+	bool is_yes = !(mods & (TERM_CTRL | TERM_ALT)) && (key == 'y' || key == TERM_KEY_ENTER);
+	tui_overlay_pop(t);
+	if (is_yes)
+		t->confirm_yes(t);
+	else
+		tui_say(t, false, "nothing was changed");
+}
+
 void tui_overlays_draw(struct tui *t)
 {
 	for (int i = 0; i < t->overlay_cnt; i++) {
 		if (t->overlays[i] == TUI_O_HELP)
 			draw_help(t);
+		else if (t->overlays[i] == TUI_O_EDITOR)
+			draw_editor(t);
+		else if (t->overlays[i] == TUI_O_CONFIRM)
+			draw_confirm(t);
 		else
 			draw_list_dialog(t, t->overlays[i]);
 	}
@@ -203,6 +251,8 @@ static void edit_filter(struct tui_list *l, uint32_t key)
 void tui_overlay_paste(struct tui *t, const char *text, size_t len)
 {
 	struct tui_list *l = tui_overlay_list(t);
+	if (uppermost(t) == TUI_O_EDITOR)
+		tui_editor_paste(t, text, len);
 	for (size_t i = 0; i < len && l && l->ops->is_typed_in; i++) {
 		if ((uint8_t)text[i] >= 0x20 && (uint8_t)text[i] < 0x7f)
 			edit_filter(l, (uint8_t)text[i]);
@@ -231,6 +281,10 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods)
 {
 	enum tui_overlay which = uppermost(t);
 	struct tui_list *l = list_of(t, which);
+	if (which == TUI_O_EDITOR || which == TUI_O_CONFIRM) {
+		(which == TUI_O_EDITOR ? tui_editor_key : confirm_key)(t, key, mods);
+		return;
+	}
 	bool is_typed_in = l && l->ops->is_typed_in;
 	bool is_typing = is_typed_in && !(mods & (TERM_CTRL | TERM_ALT)) && (key < TERM_KEY_ESC ||
 		(key == TERM_KEY_BACKSPACE && *l->filter));
@@ -265,8 +319,12 @@ void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double)
 		int by = ev->mouse == TERM_MOUSE_WHEEL_UP ? -3 : 3;
 		if (l)
 			tui_list_scroll(t, l, by);
+		else if (uppermost(t) == TUI_O_EDITOR)
+			tui_editor_scroll(t, by);
 		else
 			t->help_top = MAX(0, t->help_top + by);
+	} else if (ev->mouse == TERM_MOUSE_PRESS && uppermost(t) == TUI_O_EDITOR) {
+		tui_editor_click(t, ev->x, ev->y); /* a click beside it drops no text */
 	} else if (ev->mouse == TERM_MOUSE_PRESS && !is_inside) {
 		tui_overlay_pop(t);
 	} else if (ev->mouse == TERM_MOUSE_PRESS && l && tui_list_click(t, l, ev->x, ev->y) && is_double) {

@@ -85,7 +85,7 @@ static struct err *add_strings(const struct tui_query *q, struct tui_page *ret)
 }
 
 /* "abc" as "*a*b*c*"; a filter that is a glob already stays one. */
-static const char *letters_in_order(struct arena *a, const char *s)
+const char *tui_letters_in_order(struct arena *a, const char *s)
 {
 	size_t len = strlen(s);
 	char *out = strpbrk(s, "*?[") ? NULL : arena_alloc(a, 2 * len + 2);
@@ -112,7 +112,7 @@ static struct err *symbols_fetch(const struct tui_query *q, struct tui_page *ret
 		e = add_symbols(q, ret);
 	if (!e && q->page.filter)
 		e = add_strings(q, ret);
-	const char *fuzzy = !e && q->page.filter && !ret->cnt ? letters_in_order(&ret->arena, q->page.filter) : NULL;
+	const char *fuzzy = !e && q->page.filter && !ret->cnt ? tui_letters_in_order(&ret->arena, q->page.filter) : NULL;
 	if (fuzzy)
 		e = add_functions(q, fuzzy, ret);
 	ret->has_more |= ret->cnt == SYMBOL_MAX;

@@ -47,7 +47,7 @@ void tui_jobs_reap(struct tui *t, bool wait);
 
 /* --- lists: one page of a long list, with a filter --------------------------------------------------------------- */
 
-#define TUI_COL_MAX 5
+#define TUI_COL_MAX 6
 #define TUI_FILTER_MAX 256
 
 struct tui_row {
@@ -56,6 +56,8 @@ struct tui_row {
 	uint32_t bin;                          /* of a project: the binary's number + 1; 0: the one shown */
 	uint8_t action;                        /* palette: what it starts */
 	char mark;                             /* a sign before the row, 0: none */
+	uint64_t id;                           /* journal: revision */
+	const char *tag;                       /* journal: author; types: name; in the page's arena */
 	struct ses_text col[TUI_COL_MAX];
 };
 
@@ -105,6 +107,7 @@ struct tui_list_ops {
 	int column_cnt;
 	bool is_ordered_by_va;
 	bool is_typed_in;   /* what is typed is its filter */
+	bool is_newest_first; /* it grows at its top */
 	/* Fills ret->rows (in ret->arena), cnt and total. Thread-safe; no state of the tui. */
 	struct err *(*fetch)(const struct tui_query *q, struct tui_page *ret);
 };
@@ -160,13 +163,13 @@ struct tui_place {
 
 enum tui_view {
 	TUI_V_LISTING, TUI_V_HEX, TUI_V_GRAPH, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
-	TUI_V_PROBLEMS, TUI_V_COUNT
+	TUI_V_PROBLEMS, TUI_V_BOOKMARKS, TUI_V_JOURNAL, TUI_V_TYPES, TUI_V_COUNT
 };
 
 struct tui_view_ops {
 	const char *name;
 	uint8_t where;                                 /* enum tui_where */
-	const struct tui_list_ops *list;               /* a list view: everything else below may be null */
+	const struct tui_list_ops *list;               /* a list view: everything else below may be null; `act` comes before the list's */
 	void (*draw)(struct tui *t, struct cells_rect r, bool is_focused);
 	bool (*act)(struct tui *t, enum tui_action a); /* false: not mine */
 	void (*scroll)(struct tui *t, int rows);       /* the wheel */
@@ -176,7 +179,7 @@ struct tui_view_ops {
 };
 
 extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_graph_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
-	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops;
+	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops, tui_bookmarks_ops, tui_journal_ops, tui_types_ops;
 const struct tui_view_ops *tui_view_ops(enum tui_view v);
 
 struct tui_listing {
@@ -312,8 +315,8 @@ void tui_prompt_draw(struct tui *t, int y);
 
 /* --- overlays --------------------------------------------------------------------------------------------------------- */
 
-enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_HISTORY,
-		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BOOKMARKS, TUI_O_BINARIES };
+enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_CONFIRM, TUI_O_EDITOR,
+		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BINARIES };
 #define TUI_OVERLAY_MAX 4
 
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
@@ -327,8 +330,37 @@ void tui_overlay_paste(struct tui *t, const char *text, size_t len);
 void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
 
 extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_hits_list, tui_symbols_palette_list, tui_peek_list,
-	tui_copy_list, tui_history_list, tui_log_list, tui_presets_list, tui_bookmarks_list,
+	tui_copy_list, tui_log_list, tui_presets_list,
 	tui_binaries_list, tui_project_symbols_list, tui_project_strings_list;
+/* Asks before something is done: `yes` is done on y or Enter. */
+void tui_confirm(struct tui *t, void (*yes)(struct tui *t), const char *fmt, ...) _printf_(3, 4);
+
+/* --- a text of several lines to edit: C declarations --- */
+
+struct tui_editor {
+	char title[300];
+	char over[300];           /* name of what the text takes the place of, "": a new one */
+	char *text;               /* NUL-terminated */
+	size_t len, cap, pos;
+	size_t top;               /* first line shown */
+	int skip;                 /* columns left out at the left */
+	bool is_changed, is_leaving, is_saving;
+	char error[400];          /* of the last attempt, "" none */
+	size_t error_line;        /* from 1; 0: no line of it */
+};
+/* Opens it over what is shown; false without memory. */
+bool tui_editor_open(struct tui *t, const char *title, const char *over, const char *text);
+void tui_editor_draw(struct tui *t, struct cells_rect r);
+void tui_editor_key(struct tui *t, uint32_t key, uint8_t mods);
+void tui_editor_paste(struct tui *t, const char *text, size_t len);
+void tui_editor_click(struct tui *t, int x, int y);
+void tui_editor_scroll(struct tui *t, int lines);
+/* What became of the declaration that was submitted; takes e. */
+void tui_editor_done(struct tui *t, struct err *e);
+void tui_editor_fini(struct tui *t);
+
+/* "abc" as the glob "*a*b*c*", in the arena; null for what is a glob already, and without memory. */
+const char *tui_letters_in_order(struct arena *a, const char *s);
 void tui_symbols_open(struct tui *t);
 void tui_peek_open(struct tui *t);
 void tui_palette_open(struct tui *t);
@@ -406,6 +438,8 @@ bool tui_edit_act(struct tui *t, enum tui_action a);
 void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value);
 /* Whether what is typed there is an edit. */
 bool tui_edit_is_prompt(enum tui_prompt_kind kind);
+/* C text to declare in the place of `over` ("": beside what there is), or with no text `over` to undeclare. */
+void tui_edit_declare(struct tui *t, const char *text, const char *over);
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
 /* Types, prototypes and formats of numbers; false when the action is none of them. */
 bool tui_typing_act(struct tui *t, enum tui_action a);
@@ -499,7 +533,12 @@ struct tui {
 	struct tui_prompt prompt;
 	enum tui_overlay overlays[TUI_OVERLAY_MAX];
 	int overlay_cnt;
-	struct tui_list palette, xrefs, hits, symbols, peek, copy, history, log, presets, bookmarks, binaries;
+	struct tui_list palette, xrefs, hits, symbols, peek, copy, log, presets, binaries;
+	struct tui_editor editor;
+	struct cells_rect editor_rect; /* of its lines */
+	char confirm_text[256];
+	void (*confirm_yes)(struct tui *t);
+	char type_name[300];           /* that is about to be undeclared */
 	struct tui_list *opening;      /* Enter was pressed on a row that is still being loaded */
 	struct cells_rect overlay_rect;
 	int help_top;
@@ -542,6 +581,7 @@ struct tui {
 	char search_text[TUI_FILTER_MAX];
 	struct tui_job *search_job;
 
+	uint64_t own_rev;              /* the newest revision after an edit of ours */
 	struct tui_job *refresh_job;   /* reads what others committed */
 	uint64_t refresh_due_ns, refresh_last_ns; /* when the next one is due, 0: not; began */
 

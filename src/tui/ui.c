@@ -22,6 +22,7 @@ static const struct tui_view_ops *const views[TUI_V_COUNT] = {
 	[TUI_V_GRAPH] = &tui_graph_ops,	    [TUI_V_FUNCTIONS] = &tui_functions_ops,
 	[TUI_V_STRINGS] = &tui_strings_ops, [TUI_V_IMPORTS] = &tui_imports_ops, [TUI_V_EXPORTS] = &tui_exports_ops,
 	[TUI_V_SYMBOLS] = &tui_symbols_ops, [TUI_V_MAP] = &tui_map_ops,	      [TUI_V_PROBLEMS] = &tui_problems_ops,
+	[TUI_V_BOOKMARKS] = &tui_bookmarks_ops, [TUI_V_JOURNAL] = &tui_journal_ops, [TUI_V_TYPES] = &tui_types_ops,
 };
 
 const struct tui_view_ops *tui_view_ops(enum tui_view v)
@@ -136,10 +137,8 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	tui_list_init(&t->symbols, &tui_symbols_palette_list);
 	tui_list_init(&t->peek, &tui_peek_list);
 	tui_list_init(&t->copy, &tui_copy_list);
-	tui_list_init(&t->history, &tui_history_list);
 	tui_list_init(&t->log, &tui_log_list);
 	tui_list_init(&t->presets, &tui_presets_list);
-	tui_list_init(&t->bookmarks, &tui_bookmarks_list);
 	tui_list_init(&t->binaries, &tui_binaries_list);
 	const char *note = ses_store_note(s);
 	if (note)
@@ -163,11 +162,10 @@ void tui_fini(struct tui *t)
 	tui_list_fini(&t->symbols);
 	tui_list_fini(&t->peek);
 	tui_list_fini(&t->copy);
-	tui_list_fini(&t->history);
 	tui_list_fini(&t->log);
 	tui_list_fini(&t->presets);
-	tui_list_fini(&t->bookmarks);
 	tui_list_fini(&t->binaries);
+	tui_editor_fini(t);
 	buf_fini(&t->clip);
 	VEC_FREE(&t->past);
 	VEC_FREE(&t->future);
@@ -206,7 +204,7 @@ void tui_take_session(struct tui *t, struct ses *s)
 		*t->lists[v].filter = '\0';
 		tui_list_restart(&t->lists[v]);
 	}
-	struct tui_list *const dialogs[] = {&t->xrefs, &t->hits, &t->symbols, &t->peek, &t->copy, &t->history, &t->bookmarks, &t->binaries};
+	struct tui_list *const dialogs[] = {&t->xrefs, &t->hits, &t->symbols, &t->peek, &t->copy, &t->binaries};
 	for (size_t i = 0; i < ARRAY_LEN(dialogs); i++)
 		tui_list_restart(dialogs[i]);
 	tui_job_cancel(t->graph.job);
@@ -435,10 +433,10 @@ void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t 
 		draw_hint(p, keys, TUI_HELP, "keys");
 		return;
 	}
-	draw_hint(p, keys, TUI_FOLLOW, where == TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
+	draw_hint(p, keys, TUI_FOLLOW, where & TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
 	draw_hint(p, keys, TUI_XREFS_TO, "who refers");
 	draw_hint(p, keys, TUI_GOTO, "go to");
-	draw_hint(p, keys, where == TUI_IN_LIST ? TUI_FILTER : TUI_SEARCH, where == TUI_IN_LIST ? "filter" : "search");
+	draw_hint(p, keys, where & TUI_IN_LIST ? TUI_FILTER : TUI_SEARCH, where & TUI_IN_LIST ? "filter" : "search");
 	draw_hint(p, keys, TUI_BACK, "back");
 	draw_hint(p, keys, TUI_PALETTE, "everything");
 	draw_hint(p, keys, TUI_HELP, "keys");
@@ -549,6 +547,8 @@ void tui_open_row(struct tui *t)
 		tui_go_row(t, row);
 	else if (row && row->has_va && tui_focus(t) == TUI_V_IMPORTS)
 		tui_follow(t, row->va);
+	else if (row && views[tui_focus(t)]->act && views[tui_focus(t)]->act(t, TUI_FOLLOW))
+		return;
 	else if (row && row->has_va)
 		tui_go(t, row->va);
 	else if (row)
@@ -645,8 +645,10 @@ static bool act_view(struct tui *t, enum tui_action a)
 		tui_show_view(t, TUI_V_PROBLEMS);
 		return true;
 	case TUI_VIEW_BOOKMARKS:
-		tui_list_restart(&t->bookmarks);
-		tui_overlay_push(t, TUI_O_BOOKMARKS);
+		tui_show_view(t, TUI_V_BOOKMARKS);
+		return true;
+	case TUI_VIEW_TYPES:
+		tui_show_view(t, TUI_V_TYPES);
 		return true;
 	case TUI_ZOOM_PANE:
 		zoom_pane(t);
@@ -801,7 +803,7 @@ void tui_act(struct tui *t, enum tui_action a)
 		tui_say(t, true, "unsupported: %s", tui_action_info(a)->text);
 		return;
 	}
-	if (views[v]->list ? tui_list_act(t, &t->lists[v], a) : views[v]->act(t, a))
+	if ((views[v]->act && views[v]->act(t, a)) || (views[v]->list && tui_list_act(t, &t->lists[v], a)))
 		return;
 	if (a == TUI_FOLLOW && views[v]->list) {
 		tui_open_row(t);

@@ -2,6 +2,7 @@
 #include "lib/fake_session.h"
 
 #include "base/glob.h"
+#include "session/ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -633,6 +634,39 @@ struct err *ses_facts(struct ses_snap *sn, const struct ses_call *call, const ch
 	return NULL;
 }
 
+/* Types are the declarations of the journal; a text with "bad" in its second line is refused there. */
+struct err *ops_call(struct ses_snap *sn, const struct ses_call *call, const char *name, const char *const *pairs, struct arena *a,
+		     struct ops_rows *ret)
+{
+	const char *value = "", *key = "";
+	for (; *pairs; pairs += 2) {
+		if (!strcmp(pairs[0], "text"))
+			value = pairs[1];
+		else if (!strcmp(pairs[0], "over") || !strcmp(pairs[0], "name"))
+			key = pairs[1];
+	}
+	struct ses_text *cells = ARENA_ARRAY(a, struct ses_text, 5 * FAKE_EDIT_MAX);
+	*ret = (struct ops_rows){.cells = cells, .column_cnt = 5};
+	if (!strcmp(name, "types")) {
+		for (unsigned i = 0; i < fake_config.edit_cnt; i++) {
+			const struct fake_edit *f = &fake_config.edits[i];
+			if (strcmp(f->op, "declare"))
+				continue;
+			struct ses_text row[5] = {text(f->sub), text("8"), text("struct"), text("user"), text(f->value)};
+			memcpy(cells + 5 * ret->row_cnt++, row, sizeof(row));
+		}
+		ret->total = ret->row_cnt;
+		return NULL;
+	}
+	if (strstr(value, "bad"))
+		return err_new(ERR_BAD_INPUT, "declare: 2:3: ';' expected before 'bad'");
+	struct fake_edit *f = &fake_config.edits[fake_config.edit_cnt++];
+	snprintf(f->op, sizeof(f->op), "%s", name);
+	snprintf(f->sub, sizeof(f->sub), "%.12s", *key ? key : value);
+	snprintf(f->value, sizeof(f->value), "%s", value);
+	return NULL;
+}
+
 struct err *ses_refresh(struct ses *s)
 {
 	fake_publish(s);
@@ -643,6 +677,8 @@ struct err *ses_undo(struct ses *s, const struct ses_undo_ask *ask, const struct
 		     struct ses_undone_list *ret)
 {
 	static struct ses_undone one = {.target = 1, .changes = 1};
+	fake_config.undo = *ask;
+	snprintf(fake_config.undo_author, sizeof(fake_config.undo_author), "%s", ask->of_author ? ask->of_author : "");
 	*ret = (struct ses_undone_list){.list = &one, .cnt = !ask->is_redo && fake_config.edit_cnt};
 	return NULL;
 }

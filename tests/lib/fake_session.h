@@ -22,6 +22,8 @@ struct fake_config {
 	uint32_t big_blocks; /* the third function, "main", has so many blocks of one instruction instead of its own */
 	struct fake_edit edits[FAKE_EDIT_MAX];
 	unsigned edit_cnt;
+	struct ses_undo_ask undo; /* the newest */
+	char undo_author[32];
 };
 extern struct fake_config fake_config;
 

@@ -97,7 +97,7 @@ static void test_pages_at_three_sizes(void **state)
 	static const struct { const char *keys, *name; } pages[] = {
 		{"", "start"}, {"B Tab", "functions"}, {"\\ Tab Tab", "hex"}, {"\"", "strings"}, {", i", "imports"}, {"M", "map"},
 		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"/", "search"}, {"P", "problems"},
-		{"Space", "graph"}, {"Space z z J", "graph-names"}, {"s j j", "split"},
+		{"Space", "graph"}, {"Space z z J", "graph-names"}, {"s j j", "split"}, {"n Ctrl+U 'named Enter ; 'said Enter U", "journal"},
 	};
 	char name[64];
 	for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
@@ -822,13 +822,99 @@ static void test_typing(void **state)
 	close_tui();
 }
 
+static void test_bookmarks(void **state)
+{
+	open_tui(300, 120, 30);
+	uint64_t start = tui.listing.va;
+	keys(", B 'here Enter g '0x401100 Enter , B 'there Enter , b");
+	assert_true(page_has("here") && page_has("there") && page_has("main"));
+	golden("bookmarks");
+	keys("Enter");
+	assert_int_equal(tui.listing.va, start);
+	keys(", b j d");
+	assert_string_equal(fake_config.edits[2].op, "bookmark");
+	assert_string_equal(fake_config.edits[2].value, "");
+	assert_int_equal(fake_config.edits[2].va, 0x401100);
+	close_tui();
+}
+
+static void test_types(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("Ctrl+T");
+	assert_true(page_has("no types"));
+	keys("Ctrl+N 'a Down Tab 'bad Ctrl+S");
+	assert_int_equal(fake_config.edit_cnt, 0);
+	assert_true(page_has("! declare: 2:3: ';' expected before 'bad'") && page_has("!   2"));
+	assert_int_equal(tui.overlay_cnt, 1); /* the text stays */
+	golden("editor");
+	keys("Ctrl+A Ctrl+K Tab 'int Space 'x; Ctrl+S");
+	assert_int_equal(tui.overlay_cnt, 0);
+	assert_int_equal(fake_config.edit_cnt, 1);
+	assert_string_equal(fake_config.edits[0].op, "declare");
+	assert_string_equal(fake_config.edits[0].value, "struct aname {\n\tint x;\n};\n");
+	assert_true(page_has("struct aname"));
+	golden("types");
+	/* What is opened takes the place of what it was. */
+	keys("Enter End Enter 'y Enter");
+	assert_true(page_has("struct aname {") && tui.editor.is_changed);
+	keys("Esc");
+	assert_int_equal(tui.overlay_cnt, 1);
+	assert_true(page_has("Esc again drops it"));
+	keys("Left Ctrl+S");
+	assert_string_equal(fake_config.edits[1].sub, "struct aname");
+	keys("Enter 'z Esc Esc");
+	assert_int_equal(fake_config.edit_cnt, 2);
+	keys("d");
+	assert_true(page_has("Take the declaration of struct aname"));
+	keys("n");
+	assert_int_equal(fake_config.edit_cnt, 2);
+	keys("Del y");
+	assert_string_equal(fake_config.edits[2].op, "undeclare");
+	keys("Ctrl+Y");
+	assert_true(page_has("copied"));
+	close_tui();
+}
+
+/* Any text, any size of screen: the cursor is in the text and on the screen. */
+static void test_editor_takes_anything(void **state)
+{
+	unsigned rng = 3;
+	static const char *const pieces[] = {"a", "\t", "\n", "\xe6\xbc\xa2", "struct x {", "\r\n", "\x1b[2J", "\xff"};
+	open_tui(300, 100, 30);
+	assert_true(tui_editor_open(&tui, "t", "", ""));
+	for (int i = 0; i < 3000; i++) {
+		static const uint32_t special[] = {TERM_KEY_UP, TERM_KEY_DOWN, TERM_KEY_LEFT, TERM_KEY_RIGHT, TERM_KEY_HOME, TERM_KEY_END,
+						   TERM_KEY_PGUP, TERM_KEY_PGDN, TERM_KEY_BACKSPACE, TERM_KEY_DELETE, TERM_KEY_ENTER, TERM_KEY_TAB};
+		rng = rng * 1103515245u + 12345u;
+		const char *piece = pieces[rng >> 16 & 7];
+		struct term_ev ev = {.type = TERM_EV_PASTE, .text = piece, .text_len = strlen(piece)};
+		if (rng >> 20 & 1)
+			ev = (struct term_ev){.type = TERM_EV_KEY, .key = special[(rng >> 8) % ARRAY_LEN(special)]};
+		tui_event(&tui, &ev);
+		if (i % 50 == 0)
+			assert_true(tui_resize(&tui, 10 + (int)(rng >> 12) % 150, 4 + (int)(rng >> 4) % 60));
+		tui_draw(&tui);
+		assert_true(tui.editor.pos <= tui.editor.len && tui.editor.text[tui.editor.len] == '\0');
+		assert_true(!memchr(tui.editor.text, '\x1b', tui.editor.len));
+	}
+	close_tui();
+}
+
 int main(void)
 {
+	setenv("TZ", "UTC", 1);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pages_at_three_sizes),
 		cmocka_unit_test(test_ascii_only),
+		cmocka_unit_test(test_bookmarks),
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_editor_takes_anything),
 		cmocka_unit_test(test_target_text_is_escaped),
 		cmocka_unit_test(test_follow_and_back),
+		cmocka_unit_test(test_bookmarks),
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_editor_takes_anything),
 		cmocka_unit_test(test_others_edit),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_typing_bytes),

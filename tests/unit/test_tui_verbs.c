@@ -167,8 +167,22 @@ static void test_edits(void **state)
 	assert_true(page_has("nothing to redo"));
 	keys("U");
 	assert_true(page_has("new_main") && page_has("comment block"));
-	const struct tui_row *row = tui_list_row(&tui, &tui.history);
-	assert_true(!memcmp(row->col[1].s, "comment block", 13)); /* the newest first */
+	const struct tui_row *row = tui_list_row(&tui, &tui.lists[TUI_V_JOURNAL]);
+	assert_true(!memcmp(row->col[2].s, "comment block", 13)); /* the newest first */
+	keys("/ 'new_main Enter");
+	assert_true(page_has("Journal") && !page_has("comment block"));
+	keys("u");
+	assert_int_equal(fake_config.undo.rev, 1);
+	keys("Ctrl+G j A");
+	assert_true(!fake_config.undo.rev && !strcmp(fake_config.undo_author, "me"));
+	/* The cursor stays with its entry when another comes above. */
+	row = tui_list_row(&tui, &tui.lists[TUI_V_JOURNAL]);
+	uint64_t rev = row->id;
+	fake_config.edits[fake_config.edit_cnt++] = (struct fake_edit){.op = "rename", .value = "later", .va = start};
+	fake_publish(ses);
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_int_equal(tui_list_row(&tui, &tui.lists[TUI_V_JOURNAL])->id, rev);
 	keys("Esc Tab n");
 	assert_int_equal(tui.prompt.kind, TUI_PROMPT_RENAME);
 	keys("Esc");
