@@ -19,7 +19,6 @@ struct tui_edit {
 	uint64_t va;
 	char *value;
 	char *over;           /* declare, undeclare: see tui_edit_declare() */
-	uint64_t rev;         /* the newest once it is written */
 	struct arena arena;
 	struct err *err;
 	struct ses_edit edit;
@@ -32,8 +31,9 @@ static bool is_step(const struct tui_edit *e)
 	return !strcmp(e->op, "undo") || !strcmp(e->op, "redo");
 }
 
-static void write_out(struct tui_edit *e)
+static void run(struct tui_job *j)
 {
+	struct tui_edit *e = (struct tui_edit *)j;
 	struct ses_edit_opts opts = {0};
 	if (is_step(e)) {
 		struct ses_undo_ask ask = {.is_redo = *e->op == 'r', .steps = 1, .rev = e->va, .of_author = *e->value ? e->value : NULL};
@@ -46,21 +46,15 @@ static void write_out(struct tui_edit *e)
 		const char *undeclare[] = {"name", e->over, NULL};
 		struct ses_call call = {.caps = SES_CAP_READ | SES_CAP_EDIT};
 		struct ops_rows rows;
-		e->err = ops_call(e->job.snap, &call, e->op, *e->value ? declare : undeclare, &e->arena, &rows);
+		e->err = ops_call(j->snap, &call, e->op, *e->value ? declare : undeclare, &e->arena, &rows);
+		struct ses_snap *sn = ses_snap_get(e->ses);
+		e->rev = ses_snap_rev(sn);
+		ses_snap_put(sn);
 		return;
 	}
 	e->edit = (struct ses_edit){.op = e->op, .addr = e->va, .sub = e->sub, .value = *e->value ? e->value : NULL,
 				    .value_len = strlen(e->value)};
 	e->err = ses_edit(e->ses, &e->edit, 1, &opts, &e->arena, &e->rev);
-}
-
-static void run(struct tui_job *j)
-{
-	struct tui_edit *e = (struct tui_edit *)j;
-	write_out(e);
-	struct ses_snap *sn = ses_snap_get(e->ses);
-	e->rev = ses_snap_rev(sn);
-	ses_snap_put(sn);
 }
 
 static void fini(struct tui_job *j)

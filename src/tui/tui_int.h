@@ -581,7 +581,6 @@ struct tui {
 	char search_text[TUI_FILTER_MAX];
 	struct tui_job *search_job;
 
-	uint64_t own_rev;              /* the newest revision after an edit of ours */
 	struct tui_job *refresh_job;   /* reads what others committed */
 	uint64_t refresh_due_ns, refresh_last_ns; /* when the next one is due, 0: not; began */
 
