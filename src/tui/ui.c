@@ -192,6 +192,9 @@ void tui_take_session(struct tui *t, struct ses *s)
 	tui_search_cancel(t);
 	t->prompt.kind = TUI_PROMPT_NONE;
 	t->overlay_cnt = 0;
+	tui_editor_fini(t);
+	t->hex.is_editing = t->has_split_va = false;
+	t->own_rev = 0;
 	t->opening = NULL;
 	t->is_dirty = true;
 	t->ses = s;
