@@ -555,6 +555,8 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 		free(l);
 		return fail(e, sock);
 	}
+	/* Before a file is read, whose guard takes SIGBUS. */
+	term_tty_catch_faults();
 	l->keys_err = tui_keys_load(getenv("SCRY_KEYS"), &l->keys);
 	if (!l->keys) {
 		tui_rpc_free(l->rpc);
@@ -562,7 +564,6 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 		return fail(&err_nomem, path);
 	}
 	l->opening.map = l->keys;
-	term_tty_catch_faults();
 	block_signals(&old);
 	l->job_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	e = start(l, path, project);

@@ -93,9 +93,9 @@ wait_for 'status 0 left' 'with status 0 and no stray input'
 screen | grep -q 'ELF64' && ok 1 'the screen of before is back' || ok 0 'the screen of before is back'
 text "clear; $SCRY --no-sync doctor | cut -c1-110"
 keys Enter
-wait_for 'tmux escape-time       10' 'doctor asks tmux how long Esc takes'
+wait_for 'tmux escape-time' 'doctor asks tmux how long Esc takes'
 wait_for 'set-clipboard on' 'and the one that drops what is copied'
-wait_for 'terminal: name       tmux' 'asks the terminal its name'
+wait_for ' tmux 3' 'asks the terminal its name'
 wait_for 'not used: SCRY_NO' 'and says what is not to be used'
 text "clear; $SCRY /bin/bash"
 keys Enter
