@@ -201,13 +201,43 @@ static struct err *index_path(struct ses_index *ix, const struct store *st, cons
 	return ix->path ? store_make_projects(st) : &err_nomem;
 }
 
-struct err *ses_index_open(const struct store *st, const char *id, struct ses_index **ret)
+static struct ses_index *index_new(const struct store *st)
 {
 	struct ses_index *ix = calloc(1, sizeof(*ix));
 	if (!ix)
-		return &err_nomem;
+		return NULL;
 	pthread_mutex_init(&ix->lock, NULL);
+	pthread_mutex_init(&ix->reader_lock, NULL);
 	ix->store = st;
+	return ix;
+}
+
+struct ses_index *ses_index_reader(struct ses_index *ix)
+{
+	if (!ix->store)
+		return ix;
+	pthread_mutex_lock(&ix->reader_lock);
+	struct ses_index *r = ix->reader ? ix->reader : index_new(ix->store);
+	if (r && !ix->reader) {
+		struct index_held h = ses_index_hold(r);
+		r->path = strdup(ix->path);
+		struct err *e = r->path ? open_db(r) : &err_nomem;
+		ses_index_let(&h);
+		if (e)
+			ses_index_close(r);
+		r = e ? NULL : r;
+		err_free(e);
+		ix->reader = r;
+	}
+	pthread_mutex_unlock(&ix->reader_lock);
+	return r ? r : ix;
+}
+
+struct err *ses_index_open(const struct store *st, const char *id, struct ses_index **ret)
+{
+	struct ses_index *ix = index_new(st);
+	if (!ix)
+		return &err_nomem;
 	struct index_held h = ses_index_hold(ix);
 	struct err *e = index_path(ix, st, id);
 	if (!e)
@@ -231,10 +261,12 @@ void ses_index_close(struct ses_index *ix)
 {
 	if (!ix)
 		return;
+	ses_index_close(ix->reader);
 	struct index_held h = ses_index_hold(ix);
 	close_db(ix);
 	ses_index_let(&h);
 	pthread_mutex_destroy(&ix->lock);
+	pthread_mutex_destroy(&ix->reader_lock);
 	free(ix->slots);
 	free(ix->path);
 	free(ix);
@@ -595,6 +627,7 @@ struct err *ses_index_keep(struct ses_index *ix, const uint8_t (*sha256s)[32], s
 
 uint64_t ses_index_row_cnt(struct ses_index *ix, uint32_t kinds)
 {
+	ix = ses_index_reader(ix);
 	_cleanup_held_ struct index_held h = ses_index_hold(ix);
 	uint64_t n = 0;
 	struct err *e = ses_index_load_slots(h.ix);

@@ -14,7 +14,7 @@
  * What is known of one binary is a slot: rows under a number of its own that is never used again. A newer state of the
  * binary is another slot, appended in bulk; the old one is dead and skipped, and swept out once much is dead.
  *
- * Any thread: one connection behind one lock, which a writer gives back between batches.
+ * Any thread. What writes holds one connection, between batches not even that; what is found is read by another.
  */
 struct ses_index;
 

@@ -305,6 +305,7 @@ static struct err *find_group(struct finding_rows *f, int is_string, uint64_t af
 struct err *ses_index_find(struct ses_index *ix, const struct ses_call *call, struct ses_find_ask *ask, struct arena *a,
 			   struct ses_index_hit **ret)
 {
+	ix = ses_index_reader(ix);
 	_cleanup_held_ struct index_held h = ses_index_hold(ix);
 	struct finding_rows f = {.ix = h.ix, .call = call, .ask = ask, .arena = a, .kinds = ask->kinds ? ask->kinds : UINT32_MAX,
 				 .cap = ask->limit ? ask->limit : 1000, .filter_len = ask->filter ? strlen(ask->filter) : 0};
@@ -338,6 +339,7 @@ struct err *ses_index_find(struct ses_index *ix, const struct ses_call *call, st
 struct err *ses_index_link(struct ses_index *ix, enum ses_find_kind kind, struct ses_text name, struct arena *a,
 			   struct ses_index_hit **ret, uint32_t *ret_cnt)
 {
+	ix = ses_index_reader(ix);
 	_cleanup_held_ struct index_held h = ses_index_hold(ix);
 	struct finding_rows f = {.ix = h.ix};
 	struct err *e = ses_index_load_slots(ix);

@@ -20,6 +20,8 @@ struct index_slot { uint32_t id; uint8_t sha256[32]; uint64_t cnt[2]; /* names, 
 struct ses_index {
 	char *path;
 	const struct store *store; /* null: in memory */
+	pthread_mutex_t reader_lock;
+	struct ses_index *reader;  /* a connection of its own for finding, so that nobody waits for who writes; null: not yet */
 	pthread_mutex_t lock;      /* for all that follows */
 	sqlite3 *db;
 	sqlite3_stmt *stmts[INDEX_STMT_COUNT];
@@ -54,6 +56,9 @@ struct index_held { struct ses_index *ix; struct store_as as; };
 struct index_held ses_index_hold(struct ses_index *ix);
 void ses_index_let(struct index_held *h);
 #define _cleanup_held_ _cleanup_(ses_index_let)
+
+/* The index to find in: its reader, made on first use, or itself where there can be none. */
+struct ses_index *ses_index_reader(struct ses_index *ix);
 
 /* With the lock held: */
 _must_use_ struct err *ses_index_error(const struct ses_index *ix);
