@@ -81,6 +81,7 @@ struct lift_insn {
 	uint8_t len;           /* bytes taken */
 	bool is_generic;       /* an INTRIN stands for it */
 	bool is_bad;           /* no instruction; len is 1 */
+	int8_t x87_delta;      /* st(0) afterwards is f(x87_delta & 7): -1 after a push */
 	const char *form;      /* static or in the arena: "add r32 m32", what the coverage counts by */
 };
 

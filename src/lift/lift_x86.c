@@ -156,30 +156,35 @@ static bool may_keep(const struct lift_flag *f)
 	return f->may_keep;
 }
 
-/* Flags alive at each block's entry, until nothing changes; a bit is set at most once, so that is soon. */
-static bool flags_alive(struct lift_x86 *x, const struct ir_edges *succs, uint32_t *alive_out)
+/* Flags alive at the end of each block. A block is looked at again when one behind it wants more; a flag is added at
+ * most once, so that is soon over whatever the graph. */
+static bool flags_alive(struct lift_x86 *x, uint32_t *alive_out)
 {
 	struct ir_func *f = x->f;
-	uint32_t *alive_in = ARENA_ARRAY(f->arena, uint32_t, f->block_cnt + 1);
-	if (!alive_in)
+	struct ir_edges succs, preds;
+	uint32_t *todo = ARENA_ARRAY(f->arena, uint32_t, f->block_cnt + 1), cnt = 0;
+	bool *is_queued = ARENA_ARRAY(f->arena, bool, f->block_cnt + 1);
+	if (!todo || !is_queued || !ir_succs(f, &succs) || !ir_preds(f, &preds))
 		return false;
-	for (bool changed = true; changed;) {
-		changed = false;
-		for (uint32_t b = f->block_cnt; b-- > 0;) {
-			bool is_code = b >= 1 && b <= x->code->block_cnt;
-			uint32_t out = 0, first = succs->first[b], last = succs->first[b + 1];
-			if (first == last)
-				out = x->code->flags_live_out ? ALL_FLAGS : LIFT_F_DF;
-			for (uint32_t i = first; i < last; i++)
-				out |= alive_in[succs->list[i]];
-			uint32_t in = out;
-			if (is_code) {
-				const struct lift_done *d = &x->done[b - 1];
-				in = d->flags_read | (out & flags_where(d, may_keep));
-			}
-			changed |= in != alive_in[b];
-			alive_in[b] = in;
-			alive_out[b] = out;
+	for (uint32_t b = 0; b < f->block_cnt; b++) {
+		if (succs.first[b] == succs.first[b + 1])
+			alive_out[b] = x->code->flags_live_out ? ALL_FLAGS : LIFT_F_DF;
+		todo[cnt++] = b;
+		is_queued[b] = true;
+	}
+	while (cnt) {
+		uint32_t b = todo[--cnt], in = alive_out[b];
+		is_queued[b] = false;
+		if (b >= 1 && b <= x->code->block_cnt)
+			in = x->done[b - 1].flags_read | (in & flags_where(&x->done[b - 1], may_keep));
+		for (uint32_t i = preds.first[b]; i < preds.first[b + 1]; i++) {
+			uint32_t p = preds.list[i];
+			if (!(in & ~alive_out[p]))
+				continue;
+			alive_out[p] |= in;
+			if (!is_queued[p])
+				todo[cnt++] = p;
+			is_queued[p] = true;
 		}
 	}
 	return true;
@@ -188,11 +193,10 @@ static bool flags_alive(struct lift_x86 *x, const struct ir_edges *succs, uint32
 static void put_flags(struct lift_x86 *x)
 {
 	struct ir_func *f = x->f;
-	struct ir_edges succs;
 	if (f->failed)
 		return;
 	uint32_t *alive = ARENA_ARRAY(f->arena, uint32_t, f->block_cnt + 1);
-	if (!alive || !ir_succs(f, &succs) || !flags_alive(x, &succs, alive)) {
+	if (!alive || !flags_alive(x, alive)) {
 		f->failed = true;
 		return;
 	}
@@ -351,5 +355,6 @@ struct err *lift_insn(struct arena *arena, enum arch_id arch, const uint8_t *p, 
 	ret->len = (uint8_t)block.len;
 	ret->is_generic = x.stats.generic_cnt > 0;
 	ret->is_bad = !ok;
+	ret->x87_delta = (int8_t)x.top;
 	return ret->form ? NULL : &err_nomem;
 }
