@@ -69,7 +69,7 @@ static const struct {
 #endif
 };
 
-#define CHILD_FILTER_MAX 160
+#define CHILD_FILTER_MAX 200
 
 struct child_filter {
 	struct sock_filter ops[CHILD_FILTER_MAX];
@@ -137,6 +137,60 @@ struct err *child_lock_calls(void)
 	child_filter_arg(&f, SYS_mprotect, 2, BPF_JSET, PROT_EXEC);
 	child_filter_arg(&f, SYS_tgkill, 0, BPF_JEQ, (uint32_t)getpid());
 	child_filter_ret(&f, SECCOMP_RET_TRAP);
+	if (f.cnt >= CHILD_FILTER_MAX)
+		return err_new(ERR_INTERNAL, "the system call filter is too long");
+	struct sock_fprog prog = {.len = f.cnt, .filter = f.ops};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		return err_new(ERR_ENV, "the kernel refuses a system call filter (errno %d)", errno);
+	return NULL;
+#else
+	return err_new(ERR_ENV, "there is no system call filter for this machine yet");
+#endif
+}
+
+/* Calls that fail for another program: what would make, change or remove files, reach the network or other processes. */
+static const int child_tool_refused[] = {
+	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_unlinkat,
+	SYS_renameat2, SYS_mkdirat, SYS_mknodat, SYS_fchmodat, SYS_fchownat, SYS_linkat, SYS_symlinkat, SYS_truncate, SYS_utimensat,
+	SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_bpf, SYS_mount, SYS_umount2, SYS_unshare, SYS_setns, SYS_perf_event_open, SYS_keyctl,
+	SYS_tkill, SYS_kill, SYS_openat2, SYS_io_uring_setup, SYS_userfaultfd, SYS_memfd_create, SYS_renameat, SYS_fchmod, SYS_fchown,
+	SYS_name_to_handle_at, SYS_open_by_handle_at,
+#ifdef SYS_open
+	SYS_unlink, SYS_rename, SYS_mkdir, SYS_rmdir, SYS_chmod, SYS_chown, SYS_lchown, SYS_link, SYS_symlink, SYS_creat, SYS_mknod, SYS_utime,
+	SYS_utimes,
+#endif
+};
+
+#ifdef CHILD_AUDIT_ARCH
+/* Call `nr` fails when its argument `arg` has one of the bits; the number is loaded again for what follows. */
+static void child_filter_no_write(struct child_filter *f, int nr, unsigned arg)
+{
+	child_filter_add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 4));
+	child_filter_load(f, child_arg_off(arg));
+	child_filter_add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, 0, 1));
+	child_filter_ret(f, SECCOMP_RET_ERRNO | EACCES);
+	child_filter_ret(f, SECCOMP_RET_ALLOW);
+}
+#endif
+
+struct err *child_lock_tool(void)
+{
+#ifdef CHILD_AUDIT_ARCH
+	struct child_filter f = {.cnt = 0};
+	child_filter_load(&f, offsetof(struct seccomp_data, arch));
+	child_filter_add(&f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CHILD_AUDIT_ARCH, 1, 0));
+	child_filter_ret(&f, SECCOMP_RET_KILL_PROCESS);
+	child_filter_load(&f, offsetof(struct seccomp_data, nr));
+#ifdef CHILD_X32_BIT
+	child_filter_if(&f, BPF_JGE, CHILD_X32_BIT, SECCOMP_RET_KILL_PROCESS);
+#endif
+	for (size_t i = 0; i < ARRAY_LEN(child_tool_refused); i++)
+		child_filter_if(&f, BPF_JEQ, (uint32_t)child_tool_refused[i], SECCOMP_RET_ERRNO | EPERM);
+	child_filter_no_write(&f, SYS_openat, 2);
+#ifdef SYS_open
+	child_filter_no_write(&f, SYS_open, 1);
+#endif
+	child_filter_ret(&f, SECCOMP_RET_ALLOW);
 	if (f.cnt >= CHILD_FILTER_MAX)
 		return err_new(ERR_INTERNAL, "the system call filter is too long");
 	struct sock_fprog prog = {.len = f.cnt, .filter = f.ops};

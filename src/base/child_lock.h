@@ -25,6 +25,9 @@ _must_use_ struct err *child_lock_files(int *fd);
 /* Installs the filter: a call that is not on its list raises SIGSYS instead of happening. */
 _must_use_ struct err *child_lock_calls(void);
 
+/* Installs the filter for another program (child_tool.h): what changes a file or reaches anybody fails, the rest happens. */
+_must_use_ struct err *child_lock_tool(void);
+
 /* Name of a system call of this machine, or null for the unusual ones. */
 const char *child_call_name(int nr);
 

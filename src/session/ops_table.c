@@ -123,8 +123,13 @@ static const struct ops_param p_patch[] = {
 	P_ADDR(true, "where"), P_VALUE("bytes", true, "'DE AD'", "bytes in hex that are shown in place of the file's"), P_EDIT};
 static const struct ops_param p_unpatch[] = {P_ADDR(true, "where the patch begins"), P_EDIT};
 static const struct ops_param p_declare[] = {
-	P_VALUE("text", true, "'struct s {...};'", "C declarations, as many as you like"),
-	{.name = "over", .type = OPS_STRING, .value = "NAME", .help = "they take the place of what is declared as NAME"}, P_EDIT};
+	P_VALUE("text", false, "'struct s {...};'", "C declarations, as many as you like"),
+	{.name = "over", .type = OPS_STRING, .value = "NAME", .help = "they take the place of what is declared as NAME"},
+	{.name = "header", .type = OPS_STRING, .value = "X.h", .help = "in place of the text: a header file, preprocessed by the compiler"},
+	{.name = "include", .type = OPS_STRING, .is_repeated = true, .value = "DIR",
+	 .help = "with --header: look for other headers there; may be repeated"},
+	{.name = "define", .type = OPS_STRING, .is_repeated = true, .value = "NAME=V", .help = "with --header: a macro; may be repeated"},
+	{.name = "target", .type = OPS_STRING, .value = "TRIPLE", .help = "with --header: for this machine in place of the program's own"}, P_EDIT};
 static const struct ops_param p_undeclare[] = {P_VALUE("name", true, "NAME", "a type, tag or function that was declared"), P_EDIT};
 static const struct ops_param p_retype[] = {
 	P_ADDR(true, "the data"), P_VALUE("type", true, "TYPE", "its C type, as in 'struct pair [4]'; '' takes it away"), P_EDIT};
@@ -311,7 +316,8 @@ static const struct ops_op ops_all[] = {
 	EDIT("unpatch", p_unpatch, ops_unpatch, "show the file's own bytes again", NULL),
 	EDIT("declare", p_declare, ops_declare, "declare C types and functions",
 	     "The text is what a preprocessor leaves: no #include. Either all of it is declared or, with line and column of what is wrong, "
-	     "nothing. Declaring again what says the same is no error; to change a type, say which with --over."),
+	     "nothing. Declaring again what says the same is no error; to change a type, say which with --over. "
+	     "With --header the compiler's preprocessor runs on a header, locked in; errors name the line of the file they are in."),
 	EDIT("undeclare", p_undeclare, ops_undeclare, "take a declaration away", "Refused while others need it."),
 	READ("types", OPS_LIST, p_types, c_types, ops_types, "the C types that were declared"),
 	{.name = "type", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_type, .run = ops_type,

@@ -36,8 +36,25 @@ static const char *decl_key(struct ops_req *rq, const struct types *t, const str
 	return arena_printf(rq->arena, "%s %s", decl_kind(t, d), d->name);
 }
 
-/* An edit for every declaration that was made or completed since the mark. */
-static struct err *take_changed(struct ops_req *rq, const struct types *t, const struct types_mark *mark, struct ses_edit **ret, size_t *ret_cnt)
+/* Before the text of what came from a header. */
+static const char from_header[] = "/* from ";
+
+/* Whether the system's table says it already, or no program can refer to it: a header brings in all that it includes. */
+static bool is_known(const struct types *t, const struct types_decl *d, const char *text, size_t len)
+{
+	if (d->kind == TYPES_D_FUNC && d->is_static)
+		return true;
+	const struct types_system_row *r = (int)types_abi_of(t) == types_system_abi ?
+		types_system_find(d->name, strlen(d->name), d->kind == TYPES_D_TAG) : NULL;
+	if (!r || d->kind == TYPES_D_FUNC || r->kind == TYPES_SYSTEM_FUNC)
+		return r && d->kind == TYPES_D_FUNC && r->kind == TYPES_SYSTEM_FUNC;
+	/* The table's texts end in a line end. */
+	return r->text_len == len + 1 && !memcmp(types_system_text + r->text_off, text, len);
+}
+
+/* An edit for every declaration that was made or completed since the mark. `header`: the file they are from; or null. */
+static struct err *take_changed(struct ops_req *rq, const struct types *t, const struct types_mark *mark, const char *header,
+				struct ses_edit **ret, size_t *ret_cnt)
 {
 	size_t cnt = 0;
 	struct ses_edit *edits = ARENA_ARRAY(rq->arena, struct ses_edit, types_decl_cnt(t));
@@ -46,10 +63,14 @@ static struct err *take_changed(struct ops_req *rq, const struct types *t, const
 		_cleanup_buf_ struct buf b = {0};
 		types_print_decl(t, i, &b);
 		size_t len = b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len;
-		const char *value = b.failed ? NULL : arena_strndup(rq->arena, b.data, len);
+		if (header && is_known(t, d, b.data, len))
+			continue;
+		const char *value = b.failed ? NULL : header ? arena_printf(rq->arena, "%s%s */\n%.*s", from_header, header, (int)len, b.data) :
+							       arena_strndup(rq->arena, b.data, len);
 		const char *key = decl_key(rq, t, d);
 		if (!value || !key)
 			return &err_nomem;
+		len = strlen(value);
 		edits[cnt++] = (struct ses_edit){.op = "declare", .sub = key, .value = value, .value_len = len};
 	}
 	*ret = edits;
@@ -109,7 +130,7 @@ static struct err *declare_over(struct ops_req *rq, const char *name, const char
 	struct types_mark mark = types_mark(ts->t);
 	e = err_prefix(types_parse(ts->t, text, strlen(text), NULL), "declare");
 	if (!e)
-		e = take_changed(rq, ts->t, &mark, &edits, &cnt);
+		e = take_changed(rq, ts->t, &mark, NULL, &edits, &cnt);
 	if (!e)
 		e = count_lost(rq, ts, key, &lost, &first);
 	if (e)
@@ -130,22 +151,60 @@ static struct err *declare_over(struct ops_req *rq, const char *name, const char
 	return ops_run_edits(rq, all, cnt);
 }
 
+/* The file's name for a comment. */
+static const char *header_name(struct ops_req *rq, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = arena_strndup(rq->arena, slash ? slash + 1 : path, strlen(slash ? slash + 1 : path));
+	for (char *c = name; c && *c; c++)
+		*c = *c == '*' || (uint8_t)*c < ' ' || (uint8_t)*c >= 0x7f ? '?' : *c;
+	return name;
+}
+
+static const struct ops_value *repeated(const struct ops_args *a, const char *name)
+{
+	const struct ops_param *p = ops_param_find(a->op, name, strlen(name));
+	return &a->values[p - a->op->params];
+}
+
+static struct err *read_header(struct ops_req *rq, const char *path, struct buf *ret)
+{
+	const struct ops_value *folders = repeated(rq->args, "include"), *macros = repeated(rq->args, "define");
+	struct ses_header h = {.path = path, .target = ops_arg_str(rq->args, "target"), .folders = folders->texts, .folder_cnt = folders->text_cnt,
+			       .macros = macros->texts, .macro_cnt = macros->text_cnt};
+	return ses_header_read(rq->sn, &h, rq->arena, ret);
+}
+
 struct err *ops_declare(struct ops_req *rq)
 {
-	const char *text = ops_arg_str(rq->args, "text");
-	if (ops_arg_is_set(rq->args, "over"))
-		return declare_over(rq, ops_arg_str(rq->args, "over"), text);
+	const char *text = ops_arg_str(rq->args, "text"), *path = ops_arg_str(rq->args, "header");
 	_cleanup_set_ struct ses_typeset *ts = NULL;
+	_cleanup_buf_ struct buf b = {0};
 	struct ses_edit *edits = NULL;
 	size_t cnt = 0;
+	if (!text == !path)
+		return err_fix(err_new(ERR_INVALID, "declare: C declarations are needed, or --header X.h"), "scry help declare");
+	if (ops_arg_is_set(rq->args, "over") && path)
+		return err_new(ERR_INVALID, "declare: --over takes C declarations, not --header");
+	if (ops_arg_is_set(rq->args, "over"))
+		return declare_over(rq, ops_arg_str(rq->args, "over"), text);
 	struct err *e = ses_types_new(rq->sn, NULL, &ts);
+	if (!e && path)
+		e = read_header(rq, path, &b);
 	if (e)
-		return e;
-	ses_types_know(ts, text, strlen(text));
+		return err_prefix(e, "declare");
+	const char *source = path ? (b.data ? b.data : "") : text;
+	size_t len = path ? b.len : strlen(text);
+	/* A header says itself what it needs. */
+	if (!path)
+		ses_types_know(ts, source, len);
 	struct types_mark mark = types_mark(ts->t);
-	e = err_prefix(types_parse(ts->t, text, strlen(text), NULL), "declare");
+	e = err_prefix(types_parse(ts->t, source, len, NULL), "declare");
+	const char *name = path ? header_name(rq, path) : NULL;
+	if (!e && path && !name)
+		e = &err_nomem;
 	if (!e)
-		e = take_changed(rq, ts->t, &mark, &edits, &cnt);
+		e = take_changed(rq, ts->t, &mark, name, &edits, &cnt);
 	return e ? e : ops_run_edits(rq, edits, cnt);
 }
 
@@ -163,7 +222,7 @@ struct err *ops_types_take(struct ops_req *rq, const struct ses_edit *decls, siz
 	}
 	struct types_mark mark = types_mark(ts->t);
 	e = types_parse_unordered(ts->t, list, cnt, ret_why);
-	return e ? e : take_changed(rq, ts->t, &mark, ret, ret_cnt);
+	return e ? e : take_changed(rq, ts->t, &mark, NULL, ret, ret_cnt);
 }
 
 struct err *ops_types_header(struct ops_req *rq, struct buf *out, size_t *ret_cnt)
@@ -241,8 +300,9 @@ struct err *ops_undeclare(struct ops_req *rq)
 /* Where a declaration comes from. */
 static const char *decl_source(struct ses_snap *sn, const struct types_decl *d, const char *key)
 {
-	if (!d->is_builtin && edits_find(sn->edits, EDITS_DECL, 0, key))
-		return "user";
+	const struct edits_fact *f = d->is_builtin ? NULL : edits_find(sn->edits, EDITS_DECL, 0, key);
+	if (f)
+		return strncmp(f->value, from_header, strlen(from_header)) ? "user" : "header";
 	return image_type_find(sn->im, d->name, strlen(d->name), d->kind == TYPES_D_TAG) ? "dwarf" : "builtin";
 }
 

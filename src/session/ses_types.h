@@ -57,6 +57,18 @@ struct ses_text ses_types_line(const struct buf *b);
  * of debug information. */
 _must_use_ struct err *ses_types_header(struct ses_snap *sn, bool is_all, struct buf *ret);
 
+/* --- header files (ses_header.c) --------------------------------------------------------------------------------- */
+
+struct ses_header {
+	const char *path;
+	const char *target;            /* triple; null: the target's own machine */
+	const char *const *folders;    /* to look for other headers in */
+	const char *const *macros;     /* NAME or NAME=VALUE */
+	size_t folder_cnt, macro_cnt;
+};
+/* What the preprocessor makes of it. Errors are invalid with file, line and reason; env when there is no compiler. */
+_must_use_ struct err *ses_header_read(struct ses_snap *sn, const struct ses_header *h, struct arena *a, struct buf *ret);
+
 /* --- typed data ------------------------------------------------------------------------------------------------ */
 
 /* A stretch of data that has a type. Sorted by loc, none overlaps another. */

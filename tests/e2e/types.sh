@@ -24,4 +24,28 @@ is "it is back" "T:16 enum K:4 f:None struct a:16 struct b:8" "$(names)"
 status "nothing of that name" 1 "$SCRY" undeclare $F nowhere
 status "a later one may use them" 0 "$SCRY" declare $F 'struct y { T t[K]; };'
 is "and has its size" "112" "$("$SCRY" types $F --filter 'struct y' --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["items"][0]["size"])')"
+
+# Header files.
+mkdir -p "$WORK/inc"
+printf '#include "more.h"\n#include <stdint.h>\n#include <sys/stat.h>\nstruct hdr { uint32_t n; struct more m[COUNT]; struct stat st; };\nint hdr_open(struct hdr *, ...);\n' >"$WORK/x.h"
+printf '#pragma once\nstruct more { char c; short s; };\n#ifndef COUNT\n#define COUNT 2\n#endif\nstatic inline int unused(void) { return 1; }\n' >"$WORK/inc/more.h"
+status "a header that is not found" 2 "$SCRY" declare /bin/cat --header "$WORK/x.h"
+like "is said with file and line" "x\.h:1:10: more\.h: No such file or directory" "$ERR"
+status "a header" 0 "$SCRY" declare /bin/cat --header "$WORK/x.h" --include "$WORK/inc"
+json "what it declares is there, what the system has is not" 'sorted(i["name"] for i in d["items"]) == ["hdr_open","struct hdr","struct more"] and all(i["source"]=="header" for i in d["items"])' \
+	"$SCRY" types /bin/cat --json
+json "as the compiler lays it out" 'd["size"] == 160' "$SCRY" type /bin/cat 'struct hdr' --json
+like "again: nothing new" ' 0 applied' "$("$SCRY" declare /bin/cat --header "$WORK/x.h" --include "$WORK/inc")"
+status "one undo takes it back" 0 "$SCRY" undo /bin/cat
+json "all of it" 'd["total"] == 0' "$SCRY" types /bin/cat --json
+status "macros" 0 "$SCRY" declare /bin/cat --header "$WORK/x.h" --include "$WORK/inc" --define COUNT=10
+json "count" 'd["size"] == 192' "$SCRY" type /bin/cat 'struct hdr' --json
+printf '\nstruct fine { int x; };\nstruct bad { int x y; };\n' >"$WORK/bad.h"
+status "a header with an error" 2 "$SCRY" declare /bin/cat --header "$WORK/bad.h"
+like "names its line" "bad\.h:3:[0-9]+: " "$ERR"
+json "and declares nothing" 'not [i for i in d["items"] if "fine" in i["name"]]' "$SCRY" types /bin/cat --json
+(cd "$WORK" && printf 'struct dash { int d; };\n' >-o.h && "$SCRY" declare /bin/cat --header=-o.h >/dev/null 2>&1)
+json "a name that begins with a dash is a name" 'd["size"] == 4' "$SCRY" type /bin/cat 'struct dash' --json
+status "no such header" 3 "$SCRY" declare /bin/cat --header "$WORK/none.h"
+status "text or header" 2 "$SCRY" declare /bin/cat
 plan

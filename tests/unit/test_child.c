@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/child.h"
+#include "base/child_tool.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -302,6 +303,47 @@ static void test_threads_may_run_children(void **state)
 	}
 }
 
+static struct err *run_tool(const char *script, unsigned wall_ms, struct buf *out, struct buf *said, int *status)
+{
+	const char *const argv[] = {"sh", "-c", script, NULL};
+	struct child_tool tool = {.argv = argv, .max_out_len = 1000, .cpu_s = 2, .wall_ms = wall_ms};
+	return child_tool_run(&tool, out, said, status);
+}
+
+/* Another program: it may read and speak, and change nothing. */
+static void test_tool(void **state)
+{
+	struct buf out = {0}, said = {0};
+	int status = -1;
+	assert_null(run_tool("echo one; echo two >&2; exit 3", 20000, &out, &said, &status));
+	assert_int_equal(status, 3);
+	assert_memory_equal(out.data, "one\n", 4);
+	assert_memory_equal(said.data, "two\n", 4);
+	char path[64], script[256];
+	snprintf(path, sizeof(path), "/tmp/scry-tool.%d", (int)getpid());
+	snprintf(script, sizeof(script), "cat /etc/passwd | head -c 1 || exit 9; echo x >%s; mkdir %s; test -e %s", path, path, path);
+	assert_null(run_tool(script, 20000, &out, &said, &status));
+	assert_int_equal(status, 1); /* neither was made, while reading was fine */
+	assert_int_equal(access(path, F_OK), -1);
+	out.len = 0;
+	struct err *e = run_tool("while :; do echo more and more; done", 20000, &out, &said, &status);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_BUDGET);
+	assert_int_equal(out.len, 1000);
+	err_free(e);
+	e = run_tool("sleep 100", 200, &out, &said, &status);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_TIMEOUT);
+	err_free(e);
+	const char *const none[] = {"there-is-no-such-program", NULL};
+	e = child_tool_run(&(struct child_tool){.argv = none, .max_out_len = 1, .cpu_s = 1, .wall_ms = 1000}, &out, &said, &status);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_ENV);
+	err_free(e);
+	buf_fini(&out);
+	buf_fini(&said);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_endless_ones_end),
 		cmocka_unit_test(test_crashes_are_named),
 		cmocka_unit_test(test_threads_may_run_children),
+		cmocka_unit_test(test_tool),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
