@@ -209,8 +209,17 @@ def dwarf(folder):
     func = uleb(2, 0x1000, 0x40, 3, 7, 1) + text(b"f") + text(b"int f(void)")
     rows = uleb(3, 3, 0x1000, 0, 1, 7, 4, 1, 8, 0x3c, 0, 0)
     note = uleb(4) + text(b"a note")
+    # Types: an int, a struct of it that points to itself twice over (a unit each), a table of two dimensions, an enum; data.
+    number = uleb(6, 1, 1, 5, 0, 4, 0, 0) + text(b"int") + uleb(0)
+    table = uleb(6, 4, 3, 0, 0, 0, 0, 1) + text(b"") + uleb(2) + text(b"") + uleb(0, 0, 6) + text(b"") + uleb(0, 0, 1)
+    enum = uleb(6, 5, 8, 0, 0, 4, 0, 1) + text(b"color") + uleb(1) + text(b"RED") + uleb(0, 0, 8)
+
+    def struct(at, flags, name):
+        return (uleb(6, at, 6, 0, flags, 16, 0, 0) + text(name) + uleb(2) + text(b"i") + uleb(1, 3, 0) + text(b"next") + uleb(at + 1, 0, 128) +
+                uleb(6, at + 1, 2, 0, 0, 8, 0, at) + text(b"") + uleb(0))
+    types = number + table + enum + struct(10, 0, b"node") + struct(20, 0, b"node") + struct(30, 1, b"node") + uleb(7, 0x1000, 4, 7, 0x1040, 30)
     for i, row in enumerate((file + func + rows + note + uleb(5), func + file + rows + rows + uleb(5),
-                             file + rows + func + func, note, uleb(5), file + func + uleb(2, 1, 1, 1, 1, 9) + text(b"g") * 2)):
+                             file + rows + func + func, note, types + uleb(5), types + func + types, uleb(5), file + func + uleb(2, 1, 1, 1, 1, 9) + text(b"g") * 2)):
         with open(os.path.join(folder, f"r{i}"), "wb") as f:
             f.write(row)
 
