@@ -229,9 +229,17 @@ static const struct ses_span *token_at(const struct ses_head *h, uint32_t off)
 struct look {
 	struct ses_text word; /* token under the cursor, "" when none */
 	enum term_role bg;
-	bool marks_operand;   /* underline what Enter follows */
+	bool marks_operand;   /* marks what a key would act on: what Enter follows, the number under the cursor */
+	uint32_t off;         /* byte of the text the cursor is on */
 	uint64_t block_va, block_end; /* lines of the graph's block beside it have a mark */
 };
+
+static bool is_acted_on(const struct ses_head *h, const struct ses_span *s, uint32_t off)
+{
+	if (s->kind == SES_SPAN_NAME || s->kind == SES_SPAN_ADDR)
+		return h->has_target;
+	return (s->kind == SES_SPAN_IMM || s->kind == SES_SPAN_DISP) && off >= s->off && off < (uint32_t)s->off + s->len;
+}
 
 static void draw_spans(struct cells_pen *p, const struct ses_head *h, const struct look *look)
 {
@@ -250,8 +258,8 @@ static void draw_spans(struct cells_pen *p, const struct ses_head *h, const stru
 			end = at + 1;
 		bool is_word = s && look->word.len == s->len && !memcmp(look->word.s, h->text.s + at, s->len);
 		p->st = tui_style(s ? span_role(s->kind) : ROLE_TEXT, is_word ? ROLE_BG_WORD : look->bg);
-		if (look->marks_operand && h->has_target && s && (s->kind == SES_SPAN_NAME || s->kind == SES_SPAN_ADDR))
-			p->st.attr |= CELLS_UNDERLINE;
+		if (look->marks_operand && s && is_acted_on(h, s, look->off))
+			p->st.attr |= CELLS_UNDERLINE | CELLS_BOLD;
 		if (at == cut && cut) { /* operands begin in a column of their own */
 			while (at < end && h->text.s[at] == ' ')
 				at++;
@@ -360,6 +368,7 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head 
 	look->bg = is_current ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : ROLE_BG;
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_ADDR, look->bg);
 	look->marks_operand = is_current;
+	look->off = l->off;
 	cells_fill(&t->grid, r, p.st);
 	p.st.fg = ROLE_KEY;
 	bool in_block = look->block_va <= h->va && h->va < look->block_end;

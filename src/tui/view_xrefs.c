@@ -111,8 +111,27 @@ static bool subject(struct tui *t, uint64_t *ret)
 	return true;
 }
 
+/* The row nearest to where one is: mostly the reference one came by. */
+static void select_nearest(struct tui *t, uint64_t va)
+{
+	struct tui_list *l = &t->xrefs;
+	uint64_t least = UINT64_MAX;
+	if (!tui_list_row(t, l) || l->page_off)
+		return;
+	for (uint32_t i = 0; i < l->page.cnt; i++) {
+		uint64_t at = l->page.rows[i].va;
+		uint64_t away = at > va ? at - va : va - at;
+		if (away < least) {
+			least = away;
+			l->cur = i;
+		}
+	}
+}
+
 void tui_xrefs_open(struct tui *t, bool is_from)
 {
+	uint64_t here;
+	bool has_here = tui_focus_va(t, &here);
 	t->is_xrefs_here = false;
 	struct ses_func f;
 	uint64_t va;
@@ -131,5 +150,7 @@ void tui_xrefs_open(struct tui *t, bool is_from)
 	t->xrefs.kind = is_from;
 	*t->xrefs.filter = '\0';
 	tui_list_restart(&t->xrefs);
+	if (has_here && !is_from)
+		select_nearest(t, here);
 	tui_overlay_push(t, TUI_O_XREFS);
 }

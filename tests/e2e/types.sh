@@ -24,6 +24,19 @@ is "it is back" "T:16 enum K:4 f:None struct a:16 struct b:8" "$(names)"
 status "nothing of that name" 1 "$SCRY" undeclare $F nowhere
 status "a later one may use them" 0 "$SCRY" declare $F 'struct y { T t[K]; };'
 is "and has its size" "112" "$("$SCRY" types $F --filter 'struct y' --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["items"][0]["size"])')"
+status "in the place of another" 0 "$SCRY" declare $F --over 'struct b' 'struct b { int i; char c : 3; long more; };'
+is "who uses it grows with it" "T:24 enum K:4 f:None struct a:24 struct b:16 struct y:168" "$(names)"
+status "what others could not read is refused" 1 "$SCRY" declare $F --over b 'struct c { int i; };'
+like "with who needs it" "'[a-z ]*' needs 'struct b' as it was" "$ERR"
+is "and nothing changed" "T:24 enum K:4 f:None struct a:24 struct b:16 struct y:168" "$(names)"
+status "an error has its line" 2 "$SCRY" declare $F --over b "$(printf 'struct b {\n int i j;\n};')"
+like "the second" "declare: 2:" "$ERR"
+rev=$("$SCRY" bookmark $F entry 'first' | sed -n 's/^revision \([0-9]*\):.*/\1/p')
+"$SCRY" bookmark $F entry+1 'second' >/dev/null
+is "bookmarks by address" "first second" "$("$SCRY" bookmarks $F --json | python3 -c 'import json,sys; print(*(i["text"] for i in json.load(sys.stdin)["items"]))')"
+status "undo of an edit that is not the newest" 0 "$SCRY" undo $F --rev "$rev"
+is "takes that one back" "second" "$("$SCRY" bookmarks $F --json | python3 -c 'import json,sys; print(*(i["text"] for i in json.load(sys.stdin)["items"]))')"
+status "once" 1 "$SCRY" undo $F --rev "$rev"
 
 # Header files.
 mkdir -p "$WORK/inc"

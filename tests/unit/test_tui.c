@@ -838,6 +838,18 @@ static void test_bookmarks(void **state)
 	close_tui();
 }
 
+/* The dialog begins at the reference that is nearest to where one is. */
+static void test_xrefs_begin_nearest(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("x");
+	assert_int_equal(tui.xrefs.cur, 0);
+	keys("Esc g '0x4012d4 Enter x");
+	assert_int_equal(tui.xrefs.cur, 2);
+	keys("Esc");
+	close_tui();
+}
+
 static void test_types(void **state)
 {
 	open_tui(300, 120, 30);
@@ -909,6 +921,7 @@ int main(void)
 		cmocka_unit_test(test_ascii_only),
 		cmocka_unit_test(test_bookmarks),
 		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_xrefs_begin_nearest),
 		cmocka_unit_test(test_editor_takes_anything),
 		cmocka_unit_test(test_target_text_is_escaped),
 		cmocka_unit_test(test_follow_and_back),

@@ -45,7 +45,7 @@ static const struct role_look looks[] = {
 	{ROLE_SELECT, 0xffffff, 0xffffff, 0, 15, 0},
 	{ROLE_BG, 0x14171c, 0xfcfcfa, 0, 7, 0},
 	{ROLE_BG_LINE, 0x202833, 0xe8eef6, 4, 7, CELLS_BOLD},
-	{ROLE_BG_WORD, 0x2a3340, 0xd9e6f7, 4, 7, CELLS_UNDERLINE},
+	{ROLE_BG_WORD, 0x2a3340, 0xd9e6f7, 4, 7, CELLS_REVERSE},
 	{ROLE_BG_DIALOG, 0x1b2028, 0xf1f3f6, 0, 7, 0},
 	{ROLE_BG_BAR, 0x2b323d, 0xdde2e9, 7, 0, CELLS_REVERSE},
 	{ROLE_BG_SELECT, 0x2a5a91, 0x0b59a6, 7, 4, CELLS_REVERSE},
