@@ -235,7 +235,7 @@ enum { LIFT_CARRY = 1 << 8, LIFT_DROP = 1 << 9 };
 enum { LIFT_SWAP = 1 << 24, LIFT_NOT_A = 1 << 25 };
 lift_fn lift_do_arith, lift_do_incdec, lift_do_neg, lift_do_not, lift_do_mul, lift_do_imul, lift_do_div, lift_do_adx;
 lift_fn lift_do_xadd, lift_do_cmpxchg, lift_do_xchg, lift_do_cwd, lift_do_flagop, lift_do_sahf, lift_do_lahf;
-lift_fn lift_do_shift, lift_do_rotate, lift_do_rcx, lift_do_double_shift, lift_do_bmi_shift, lift_do_rorx;
+lift_fn lift_do_shift, lift_do_rcx, lift_do_double_shift, lift_do_bmi_shift, lift_do_rorx;
 lift_fn lift_do_bt, lift_do_scan, lift_do_count, lift_do_bswap, lift_do_bmi, lift_do_mulx, lift_do_pdep, lift_do_bzhi;
 lift_fn lift_do_mov, lift_do_movx, lift_do_movbe, lift_do_lea, lift_do_push, lift_do_pop, lift_do_leave, lift_do_xlat;
 lift_fn lift_do_cmov, lift_do_set, lift_do_nop, lift_do_fence;

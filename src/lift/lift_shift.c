@@ -20,26 +20,6 @@ static void write_same(struct lift_x86 *x)
 		lift_write(x, 0, lift_read(x, 0));
 }
 
-bool lift_do_shift(struct lift_x86 *x, unsigned op)
-{
-	enum ir_width w = lift_op_width(x, 0);
-	ir_ref n;
-	if (!lift_plain(x, 2))
-		return false;
-	if (count_of(x, 1, &n)) {
-		write_same(x);
-		return true;
-	}
-	ir_ref a = lift_read(x, 0), r = lift_op(x, (enum ir_op)op, w, a, n);
-	const struct lift_thunk t = {
-		.kind = op == IR_SHL ? LIFT_T_SHL : op == IR_LSHR ? LIFT_T_SHR : LIFT_T_SAR,
-		.width = (uint8_t)w, .a = a, .b = n, .c = IR_REF_NONE, .r = r,
-	};
-	lift_write(x, 0, r);
-	lift_flags_thunk(x, LIFT_F_ARITH, &t);
-	return true;
-}
-
 static ir_ref rotate(struct lift_x86 *x, enum ir_kind kind, ir_ref a, ir_ref n)
 {
 	const struct ir_rec rec = {
@@ -48,10 +28,24 @@ static ir_ref rotate(struct lift_x86 *x, enum ir_kind kind, ir_ref a, ir_ref n)
 	return lift_op_kind(x, &rec);
 }
 
-/* rol ror */
-bool lift_do_rotate(struct lift_x86 *x, unsigned kind)
+static ir_ref shifted(struct lift_x86 *x, enum lift_thunk_kind kind, ir_ref a, ir_ref n)
 {
-	enum ir_width w = lift_op_width(x, 0);
+	enum ir_width w = lift_width(x, a);
+	switch (kind) {
+	case LIFT_T_SHL:
+		return lift_op(x, IR_SHL, w, a, n);
+	case LIFT_T_SHR:
+		return lift_op(x, IR_LSHR, w, a, n);
+	case LIFT_T_SAR:
+		return lift_op(x, IR_ASHR, w, a, n);
+	default:
+		return rotate(x, kind == LIFT_T_ROL ? IR_ROT_L : IR_ROT_R, a, n);
+	}
+}
+
+/* shl shr sar rol ror */
+bool lift_do_shift(struct lift_x86 *x, unsigned kind)
+{
 	ir_ref n;
 	if (!lift_plain(x, 2))
 		return false;
@@ -59,12 +53,13 @@ bool lift_do_rotate(struct lift_x86 *x, unsigned kind)
 		write_same(x);
 		return true;
 	}
-	ir_ref a = lift_read(x, 0), r = rotate(x, (enum ir_kind)kind, a, n);
+	ir_ref a = lift_read(x, 0), r = shifted(x, (enum lift_thunk_kind)kind, a, n);
+	bool rotates = kind == LIFT_T_ROL || kind == LIFT_T_ROR;
 	const struct lift_thunk t = {
-		.kind = kind == IR_ROT_L ? LIFT_T_ROL : LIFT_T_ROR, .width = (uint8_t)w, .a = a, .b = n, .c = IR_REF_NONE, .r = r,
+		.kind = (uint8_t)kind, .width = (uint8_t)lift_op_width(x, 0), .a = a, .b = n, .c = IR_REF_NONE, .r = r,
 	};
 	lift_write(x, 0, r);
-	lift_flags_thunk(x, LIFT_F_CF | LIFT_F_OF, &t);
+	lift_flags_thunk(x, rotates ? LIFT_F_CF | LIFT_F_OF : LIFT_F_ARITH, &t);
 	return true;
 }
 

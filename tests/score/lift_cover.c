@@ -9,9 +9,7 @@
  * frequent first. -v: functions whose IR the verifier refuses, or that could not be lifted, one a line (they are
  * counted in any case). Exit 1 when there is one.
  */
-#include "analysis/analysis.h"
-#include "base/file.h"
-#include "format/fmt.h"
+#include "lib/analyzed.h"
 #include "lift/lift_image.h"
 
 #include <stdio.h>
@@ -26,10 +24,11 @@ struct tally {
 };
 
 #define NAME_CAP 4096
-static struct {
-	char name[32];
+struct name {
 	uint64_t cnt;
-} names[NAME_CAP];
+	char text[32];
+};
+static struct name names[NAME_CAP];
 static unsigned name_cnt;
 static bool is_verbose;
 
@@ -43,55 +42,21 @@ static double now_ms(void)
 static void count_name(const char *name)
 {
 	for (unsigned i = 0; i < name_cnt; i++) {
-		if (!strcmp(names[i].name, name)) {
+		if (!strcmp(names[i].text, name)) {
 			names[i].cnt++;
 			return;
 		}
 	}
 	if (name_cnt == NAME_CAP)
 		return;
-	snprintf(names[name_cnt].name, sizeof(names->name), "%s", name);
+	snprintf(names[name_cnt].text, sizeof(names->text), "%s", name);
 	names[name_cnt++].cnt = 1;
 }
 
 static int by_cnt(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)(const void *)((const char *)a + sizeof(names->name));
-	uint64_t y = *(const uint64_t *)(const void *)((const char *)b + sizeof(names->name));
+	uint64_t x = ((const struct name *)a)->cnt, y = ((const struct name *)b)->cnt;
 	return x > y ? -1 : x < y;
-}
-
-static struct err *analyze(const struct file *f, struct buf *out)
-{
-	static const uint8_t no_hash[32];
-	struct fmt_bin *b = NULL;
-	struct image_data d = {0};
-	const struct arch *arch;
-	struct dbg_fdes fdes = {0};
-	struct dbg_funcs go = {0};
-	struct err *e = fmt_open(f->data, f->len, &b);
-	if (!e)
-		e = arch_get((enum arch_id)b->machine, &arch);
-	if (!e)
-		e = dbg_read_eh_frame(b, &fdes, &b->findings);
-	if (!e)
-		e = dbg_read_pclntab(b, &go, &b->findings);
-	if (!e)
-		e = image_data_from_fmt(b, no_hash, &d);
-	if (!e) {
-		struct par *par = par_new(2);
-		const struct analysis_in in = {.arch = arch, .fdes = &fdes, .go_funcs = &go, .par = par};
-		e = analysis_run(&in, &d);
-		par_free(par);
-	}
-	if (!e)
-		e = image_serialize(&d, out);
-	VEC_FREE(&fdes.list);
-	VEC_FREE(&go.list);
-	arena_fini(&go.arena);
-	image_data_fini(&d);
-	fmt_bin_free(b);
-	return e;
 }
 
 static void lift_all(const char *path, const struct image *im, struct tally *t)
@@ -139,29 +104,29 @@ static void print_tally(const char *name, const struct tally *t)
 	       (unsigned long long)t->unbalanced);
 }
 
+static void add_tally(struct tally *sum, const struct tally *t)
+{
+	sum->funcs += t->funcs;
+	sum->insns += t->insns;
+	sum->generic += t->generic;
+	sum->bad += t->bad;
+	sum->refused += t->refused;
+	sum->unbalanced += t->unbalanced;
+	sum->records += t->records;
+	sum->ms += t->ms;
+}
+
 static struct err *cover(const char *path, struct tally *sum)
 {
 	struct tally t = {0};
-	struct file *f = NULL;
-	struct buf out = {0};
-	struct image *im = NULL;
-	struct err *e = file_open(path, &f);
-	if (!e)
-		e = analyze(f, &out);
-	if (!e)
-		e = image_open_mem(out.data, out.len, f->data, f->len, NULL, &im);
+	struct analyzed a = {0};
+	struct err *e = analyzed_open(path, &a);
 	if (!e) {
-		lift_all(path, im, &t);
+		lift_all(path, a.im, &t);
 		print_tally(path, &t);
-		uint64_t *to = &sum->funcs;
-		const uint64_t *from = &t.funcs;
-		for (unsigned i = 0; i < 7; i++)
-			to[i] += from[i];
-		sum->ms += t.ms;
-		image_unref(im);
+		add_tally(sum, &t);
 	}
-	buf_fini(&out);
-	file_close(f);
+	analyzed_close(&a);
 	return e;
 }
 
@@ -182,6 +147,6 @@ int main(int argc, char **argv)
 	print_tally("all", &sum);
 	qsort(names, name_cnt, sizeof(names[0]), by_cnt);
 	for (unsigned i = 0; i < name_cnt && i < 100; i++)
-		printf("%s %llu%s", names[i].name, (unsigned long long)names[i].cnt, i % 12 == 11 || i + 1 == name_cnt ? "\n" : ", ");
+		printf("%s %llu%s", names[i].text, (unsigned long long)names[i].cnt, i % 12 == 11 || i + 1 == name_cnt ? "\n" : ", ");
 	return sum.refused > 0;
 }

@@ -4,10 +4,8 @@
  * is lazy. What single instructions mean the processor has said (test_lift_native.c); here it is blocks, flags between them,
  * jump tables and calls. Registers, memory and where control leaves must agree.
  */
-#include "analysis/analysis.h"
-#include "base/file.h"
-#include "format/fmt.h"
 #include "ir/ir_interp.h"
+#include "lib/analyzed.h"
 #include "lift/lift_image.h"
 
 #include <setjmp.h>
@@ -217,43 +215,12 @@ static void try_image(const struct image *im)
 
 static void try_file(const char *path)
 {
-	static const uint8_t no_hash[32];
-	struct file *f = NULL;
-	struct fmt_bin *b = NULL;
-	struct image_data d = {0};
-	const struct arch *arch;
-	struct dbg_fdes fdes = {0};
-	struct dbg_funcs go = {0};
-	struct buf out = {0};
-	struct image *im = NULL;
-	struct err *e = file_open(path, &f);
-	if (!e)
-		e = fmt_open(f->data, f->len, &b);
-	if (!e)
-		e = arch_get((enum arch_id)b->machine, &arch);
-	if (!e)
-		e = dbg_read_eh_frame(b, &fdes, &b->findings);
-	if (!e)
-		e = image_data_from_fmt(b, no_hash, &d);
-	if (!e) {
-		struct par *par = par_new(1);
-		const struct analysis_in in = {.arch = arch, .fdes = &fdes, .go_funcs = &go, .par = par};
-		e = analysis_run(&in, &d);
-		par_free(par);
-	}
-	if (!e)
-		e = image_serialize(&d, &out);
-	if (!e)
-		e = image_open_mem(out.data, out.len, f->data, f->len, NULL, &im);
+	struct analyzed a = {0};
+	struct err *e = analyzed_open(path, &a);
 	if (e)
 		fail_msg("%s: %s", path, e->text);
-	try_image(im);
-	image_unref(im);
-	buf_fini(&out);
-	VEC_FREE(&fdes.list);
-	image_data_fini(&d);
-	fmt_bin_free(b);
-	file_close(f);
+	try_image(a.im);
+	analyzed_close(&a);
 }
 
 static void test_whole_and_singly(void **state)
