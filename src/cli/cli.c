@@ -422,11 +422,21 @@ static int cli_usage(int fd)
 	return status;
 }
 
+/* "project list" is project_list. */
+static const struct ops_op *cli_two_words(const char *first, const char *second)
+{
+	char name[64];
+	int n = second ? snprintf(name, sizeof(name), "%s_%s", first, second) : -1;
+	return n > 0 && (size_t)n < sizeof(name) ? ops_find(name) : NULL;
+}
+
 static int cli_help(int argc, char **argv)
 {
 	if (!argc)
 		return cli_usage(STDOUT_FILENO);
-	const struct ops_op *op = ops_find(argv[0]);
+	const struct ops_op *op = cli_two_words(argv[0], argc > 1 ? argv[1] : NULL);
+	if (!op)
+		op = ops_find(argv[0]);
 	if (op)
 		return cli_op_help(op);
 	const char *near = ops_nearest(argv[0]);
@@ -506,14 +516,6 @@ static bool cli_are_files(int argc, char **argv)
 			return false;
 	}
 	return argc > 1;
-}
-
-/* "project list" is project_list. */
-static const struct ops_op *cli_two_words(const char *first, const char *second)
-{
-	char name[64];
-	int n = second ? snprintf(name, sizeof(name), "%s_%s", first, second) : -1;
-	return n > 0 && (size_t)n < sizeof(name) ? ops_find(name) : NULL;
 }
 
 static int cli_unknown(const char *word)

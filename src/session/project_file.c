@@ -164,19 +164,6 @@ static struct err *check_text(const struct reading *r, struct spot at, const str
 	return why ? fault(r, at, arena_printf(r->arena, "\"%s\" %s", key, why)) : NULL;
 }
 
-static bool hex_bytes(const char *s, size_t cnt, uint8_t *ret)
-{
-	for (size_t i = 0; i < 2 * cnt; i++) {
-		char ch = s[i];
-		unsigned digit = ch >= '0' && ch <= '9' ? (unsigned)(ch - '0') : ch >= 'a' && ch <= 'f' ? (unsigned)(ch - 'a') + 10 : 16;
-		if (digit > 15)
-			return false;
-		if (ret)
-			ret[i / 2] = (uint8_t)(ret[i / 2] << 4 | digit);
-	}
-	return true;
-}
-
 static struct err *read_binary_key(const struct reading *r, size_t i, const struct ops_doc *v, struct ses_project_entry *ret)
 {
 	struct spot at = {"binaries", i, v->key};
@@ -188,7 +175,7 @@ static struct err *read_binary_key(const struct reading *r, size_t i, const stru
 		e = check_text(r, at, v, LABEL_LEN_MAX);
 		ret->label = v->s;
 	} else if (!strcmp(v->key, "sha256")) {
-		ret->has_sha256 = v->kind == OPS_DOC_STRING && v->len == 64 && hex_bytes(v->s, 32, ret->sha256);
+		ret->has_sha256 = v->kind == OPS_DOC_STRING && v->len == 64 && store_unhex(v->s, 32, ret->sha256);
 		e = ret->has_sha256 ? NULL : fault(r, at, "\"sha256\" is not 64 hexadecimal digits in lower case");
 	} else {
 		e = fault(r, at, "a binary has \"path\", \"label\" and \"sha256\", and this is none of them");
@@ -250,7 +237,7 @@ struct err *ses_project_parse(const char *text, size_t len, const char *what, st
 			e = check_text(&r, at, v, LABEL_LEN_MAX);
 			t.name = v->s;
 		} else if (!strcmp(v->key, "id")) {
-			if (v->kind != OPS_DOC_STRING || v->len != 32 || !hex_bytes(v->s, 16, NULL))
+			if (v->kind != OPS_DOC_STRING || v->len != 32 || !store_unhex(v->s, 16, NULL))
 				e = fault(&r, at, "\"id\" is not 32 hexadecimal digits in lower case");
 			t.id = v->s;
 		} else if (!strcmp(v->key, "binaries")) {

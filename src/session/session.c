@@ -434,22 +434,10 @@ static struct ses *ses_new(const char *path, const struct ses_opts *opts)
 	return NULL;
 }
 
-static bool ses_hash_of(const char *text, uint8_t ret[32])
-{
-	for (unsigned i = 0; i < 64; i++) {
-		char ch = text[i];
-		unsigned digit = ch >= '0' && ch <= '9' ? (unsigned)(ch - '0') : ch >= 'a' && ch <= 'f' ? (unsigned)(ch - 'a') + 10 : 16;
-		if (digit > 15)
-			return false;
-		ret[i / 2] = (uint8_t)(ret[i / 2] << 4 | digit);
-	}
-	return !text[64];
-}
-
 struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses **ret)
 {
 	uint8_t sha256[32] = {0};
-	if (!strncmp(path, "sha256:", 7) && ses_hash_of(path + 7, sha256) && access(path, F_OK))
+	if (!strncmp(path, "sha256:", 7) && strlen(path) == 71 && store_unhex(path + 7, 32, sha256) && access(path, F_OK))
 		return ses_open_absent(path, sha256, opts, ret);
 	struct ses *s = ses_new(path, opts);
 	struct err *e = s ? ses_begin(s, opts) : &err_nomem;

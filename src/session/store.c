@@ -147,6 +147,19 @@ void store_hex(const uint8_t sha256[32], char ret[65])
 	ret[64] = 0;
 }
 
+bool store_unhex(const char *digits, size_t cnt, uint8_t *ret)
+{
+	for (size_t i = 0; i < 2 * cnt; i++) {
+		char ch = digits[i];
+		unsigned digit = ch >= '0' && ch <= '9' ? (unsigned)(ch - '0') : ch >= 'a' && ch <= 'f' ? (unsigned)(ch - 'a') + 10 : 16;
+		if (digit > 15)
+			return false;
+		if (ret)
+			ret[i / 2] = (uint8_t)(ret[i / 2] << 4 | digit);
+	}
+	return true;
+}
+
 char *store_target_path(const struct store *st, const uint8_t sha256[32], const char *name)
 {
 	char hex[65];

@@ -71,5 +71,7 @@ _must_use_ struct err *store_make_projects(const struct store *st);
 
 /* The 64 digits of a hash, NUL-terminated. */
 void store_hex(const uint8_t sha256[32], char ret[65]);
+/* Bytes from twice as many digits in lower case; false when others are among them. `ret` may be null. */
+bool store_unhex(const char *digits, size_t cnt, uint8_t *ret);
 
 #endif

@@ -141,6 +141,8 @@ status "a change is noticed" 1 "$SCRY" project list "$P/hand.json"
 like "and kept in mind" 'other +changed' "$("$SCRY" project list "$P/hand.json" 2>/dev/null; "$SCRY" project list "$P/hand.json" 2>/dev/null)"
 cp "$WORK/other.so" "$P/lib/libother.so"
 
+like "help in two words" 'scry project_list P.json' "$("$SCRY" help project list)"
+
 # --- P.json is anybody's ---
 bad() { # NAME REASON TEXT
 	printf "$3" >"$WORK/bad.json"
