@@ -49,6 +49,18 @@ static char *read_file(const char *path, size_t *ret_len)
 	return b.data;
 }
 
+/* For compilers without them the headers make _Float32 and its like by typedef; to our parser they are words of the language. */
+static void blank_float_typedefs(char *text, size_t len)
+{
+	for (char *s = text, *end = text + len, *nl; s < end; s = nl + 1) {
+		nl = memchr(s, '\n', (size_t)(end - s));
+		nl = nl ? nl : end - 1;
+		const char *name = memmem(s, (size_t)(nl - s), " _Float", 7);
+		if (name && !strncmp(s, "typedef ", 8) && !memchr(name + 1, ' ', (size_t)(nl - name - 1)))
+			memset(s, ' ', (size_t)(nl - s));
+	}
+}
+
 static void add_row(struct table *x, const char *name, enum types_system_kind kind, size_t from)
 {
 	struct row r = {.name = strdup(name), .kind = kind, .off = (uint32_t)from, .len = (uint32_t)(x->text.len - from)};
@@ -197,6 +209,7 @@ int main(int argc, char **argv)
 		die("usage: generate HEADERS.i OUT.c");
 	start = types_mark(x.t);
 	char *text = read_file(argv[1], &len);
+	blank_float_typedefs(text, len);
 	struct err *e = types_parse(x.t, text, len, NULL);
 	if (e)
 		fprintf(stderr, "generate: the system's prototypes are left out: %s\n", e->text);
