@@ -23,6 +23,7 @@ struct cli {
 	struct arena arena;
 	const char *file;
 	const char *project; /* P.json, of which `file` is a binary */
+	const char *load[3]; /* --processor, --base, --format; null: not given */
 	bool is_json, is_help, has_color, no_store, is_progress;
 };
 
@@ -124,6 +125,18 @@ static bool cli_global(struct cli *c, const char *name, size_t len, struct err *
 	return false;
 }
 
+static const char *const cli_load_names[] = {"processor", "base", "format"};
+
+/* Load options are everybody's who opens a target, unless the operation has a parameter of that name. */
+static const char **cli_load_slot(struct cli *c, const char *name, size_t len)
+{
+	for (size_t i = 0; c->op->needs_target && i < ARRAY_LEN(cli_load_names); i++) {
+		if (len == strlen(cli_load_names[i]) && !memcmp(name, cli_load_names[i], len))
+			return &c->load[i];
+	}
+	return NULL;
+}
+
 static struct err *cli_unknown_option(const struct cli *c, const char *word)
 {
 	return err_fix(err_new(ERR_INVALID, "%s: %s has no such option", word, c->op->name), "scry help %s", c->op->name);
@@ -159,6 +172,12 @@ static struct err *cli_option(struct cli *c, const char *word, const char *next,
 		return e;
 	}
 	const struct ops_param *p = ops_param_find(c->op, name, len);
+	const char **load = p && !p->is_positional ? NULL : cli_load_slot(c, name, len);
+	if (load) {
+		*ret_used = !value && next;
+		*load = value ? value : next;
+		return *load ? NULL : err_new(ERR_INVALID, "--%.*s needs a value", (int)len, name);
+	}
 	if (!p || p->is_positional)
 		return cli_unknown_option(c, word);
 	if (p->type == OPS_FLAG)
@@ -338,7 +357,8 @@ static void cli_say_note(const char *note)
 static int cli_with_target(struct cli *c)
 {
 	struct ses_opts opts = {.threads = (unsigned)MIN(ops_arg_u64(&c->args, "threads", 0), 1024), .force = ops_arg_is_set(&c->args, "force"),
-				.no_store = c->no_store, .cancel = &cli_interrupted};
+				.no_store = c->no_store, .cancel = &cli_interrupted, .processor = c->load[0], .base = c->load[1],
+				.format = c->load[2]};
 	if (isatty(STDERR_FILENO)) {
 		opts.progress = cli_progress;
 		opts.progress_ctx = c;
@@ -444,11 +464,41 @@ static int cli_help(int argc, char **argv)
 	return cli_fail(near ? err_fix(e, "did you mean %s?", near) : err_fix(e, "scry help lists them"));
 }
 
+/* With load options and nothing else before the workbench: they are stated, then it opens. */
+static int cli_file_as(const char *path, int argc, char **argv, const struct cli_workbench *workbench)
+{
+	struct cli c = {.op = ops_find("info"), .file = path};
+	ops_args_init(&c.args, c.op, &c.arena);
+	struct err *e = cli_parse(&c, argc, argv);
+	struct ses *s = NULL;
+	struct ses_opts opts = {.processor = c.load[0], .base = c.load[1], .format = c.load[2]};
+	if (!e)
+		e = ses_open(path, &opts, &s);
+	ses_close(s);
+	arena_fini(&c.arena);
+	return e ? cli_fail(e) : workbench->open(path);
+}
+
+static bool cli_is_load_only(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		size_t k = 0;
+		while (k < ARRAY_LEN(cli_load_names) && (strncmp(argv[i], "--", 2) || strcmp(argv[i] + 2, cli_load_names[k])))
+			k++;
+		if (k == ARRAY_LEN(cli_load_names) || ++i == argc)
+			return false;
+	}
+	return argc > 0;
+}
+
 /* `scry FILE`: the workbench, or the overview where nobody could use one. */
 static int cli_file(const char *path, int argc, char **argv, const struct cli_workbench *workbench)
 {
-	if (!argc && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+	bool is_seen = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	if (!argc && is_seen)
 		return workbench->open(path);
+	if (is_seen && cli_is_load_only(argc, argv))
+		return cli_file_as(path, argc, argv, workbench);
 	cli_signals();
 	/* Options may follow the file; the file itself is never one. */
 	char *words[16];

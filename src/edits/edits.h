@@ -92,6 +92,10 @@ struct edits;
 _must_use_ struct err *edits_open(const char *path, bool is_read_only, struct edits **ret);
 void edits_close(struct edits *e);
 
+/* Keys are addresses of the target as its file has them. Of one that is shown elsewhere, `bias` higher, everything that goes
+ * in and comes out of the connection from here on is: changes, entries, views. 0 at first. */
+void edits_set_bias(struct edits *e, uint64_t bias);
+
 /* What the file says is the newest. */
 struct edits_state {
 	uint64_t rev;
@@ -188,6 +192,8 @@ _must_use_ struct err *edits_publish_end(struct edits *e, const struct edits_sta
  * made from an older by the journal's difference and shares with it what did not change.
  */
 _must_use_ struct err *edits_view_get(struct edits *e, struct edits_view *older, struct edits_view **ret);
+/* The same facts, for a target that is shown `bias` above its file's addresses. */
+_must_use_ struct err *edits_view_at(const struct edits_view *v, uint64_t bias, struct edits_view **ret);
 struct edits_view *edits_view_ref(struct edits_view *v);
 /* Null is accepted. */
 void edits_view_unref(struct edits_view *v);

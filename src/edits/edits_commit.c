@@ -232,7 +232,7 @@ static struct err *refuse_taken(struct edits *e, struct edits_change *c, struct 
 	why = edits_step_row(e, st, &has_row);
 	uint64_t va = has_row ? (uint64_t)sqlite3_column_int64(st, 0) : 0;
 	sqlite3_reset(st);
-	c->why = why ? NULL : arena_printf(a, "0x%" PRIx64 " has this name", va);
+	c->why = why ? NULL : arena_printf(a, "0x%" PRIx64 " has this name", va + e->bias);
 	return why ? why : c->why ? NULL : &err_nomem;
 }
 
@@ -289,14 +289,19 @@ static struct err *commit_one(struct commit *k, struct edits_change *c)
 	if (why)
 		return why;
 	if (opts->if_rev >= 0 && touched > (uint64_t)opts->if_rev)
-		return err_fix(err_new(ERR_STALE, "0x%" PRIx64 ": was changed in revision %" PRIu64 ", after %" PRId64, c->va, touched,
+		return err_fix(err_new(ERR_STALE, "0x%" PRIx64 ": was changed in revision %" PRIu64 ", after %" PRId64, c->va + w->e->bias, touched,
 				       opts->if_rev), "look again, then edit what is there now");
 	bool is_same = c->value ? c->before && c->before_len == c->value_len && !memcmp(c->before, c->value, c->value_len) : !c->before;
 	if (is_same) {
 		c->status = EDITS_UNCHANGED;
 		return NULL;
 	}
-	c->why = opts->refuse ? opts->refuse(opts->ctx, c, k->a) : NULL;
+	if (opts->refuse) {
+		uint64_t va = c->va;
+		c->va += edits_has_va(c->kind) ? k->w.e->bias : 0;
+		c->why = opts->refuse(opts->ctx, c, k->a);
+		c->va = va;
+	}
 	if (c->why)
 		return NULL;
 	why = edits_writer_add(&k->w, c, touched);
@@ -336,6 +341,18 @@ static struct err *commit_all(struct commit *k, struct edits_change *changes, si
 	return NULL;
 }
 
+/* Between the caller's addresses and the file's. */
+static void move_all(struct edits_change *changes, size_t cnt, uint64_t by)
+{
+	for (size_t i = 0; by && i < cnt; i++)
+		changes[i].va += edits_has_va(changes[i].kind) ? by : 0;
+}
+
+void edits_set_bias(struct edits *e, uint64_t bias)
+{
+	e->bias = bias;
+}
+
 struct err *edits_commit(struct edits *e, struct edits_change *changes, size_t cnt, const struct edits_opts *opts, struct arena *a,
 			 uint64_t *ret_rev)
 {
@@ -345,10 +362,12 @@ struct err *edits_commit(struct edits *e, struct edits_change *changes, size_t c
 	struct err *why = author ? edits_begin(e) : &err_nomem;
 	if (why)
 		return why;
+	move_all(changes, cnt, -e->bias);
 	why = edits_writer_begin(&k.w, e);
 	/* Analyses state nothing: the view is right when no edit came after it. */
 	uint64_t known_rev = opts->view ? edits_view_state(opts->view)->edit_rev : 0;
-	k.has_view = !why && cnt >= COMMIT_MANY && known_rev == k.w.state.edit_rev;
+	/* ... and its keys are those of the file. */
+	k.has_view = !why && !e->bias && cnt >= COMMIT_MANY && known_rev == k.w.state.edit_rev;
 	k.view = opts->view;
 	if (!why)
 		why = commit_all(&k, changes, cnt);
@@ -360,6 +379,7 @@ struct err *edits_commit(struct edits *e, struct edits_change *changes, size_t c
 		edits_rollback(e);
 	else
 		why = edits_end(e);
+	move_all(changes, cnt, e->bias);
 	if (!why)
 		*ret_rev = k.w.state.rev + is_written;
 	return why;

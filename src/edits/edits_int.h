@@ -25,6 +25,7 @@ enum edits_stmt {
 struct edits {
 	sqlite3 *db;
 	char *path;
+	uint64_t bias; /* what goes in and comes out is that much above the file's addresses */
 	sqlite3_stmt *st[EDITS_ST_COUNT];
 };
 
@@ -86,7 +87,7 @@ const char *edits_login(struct arena *a);
 /* edits_view.c */
 struct edits_row { enum edits_kind kind; uint32_t order; uint64_t va; const char *sub, *value; uint32_t value_len; uint64_t rev; };
 /* Reads all facts of the connection's moment. */
-_must_use_ struct err *edits_view_read(sqlite3 *db, const struct edits_state *s, struct edits_view **ret);
+_must_use_ struct err *edits_view_read(sqlite3 *db, const struct edits_state *s, uint64_t bias, struct edits_view **ret);
 bool edits_read_state(sqlite3 *db, struct edits_state *ret);
 
 static inline void edits_finalizep(sqlite3_stmt **st)

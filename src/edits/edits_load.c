@@ -40,7 +40,7 @@ static struct err *load_from(sqlite3 *db, struct edits_state *ret, struct edits_
 	*ret_view = NULL;
 	if (!edits_read_state(db, ret))
 		return &err_not_found;
-	return ret->edit_rev ? edits_view_read(db, ret, ret_view) : NULL;
+	return ret->edit_rev ? edits_view_read(db, ret, 0, ret_view) : NULL;
 }
 
 static bool load_quiet(const char *path, struct edits_state *ret, struct edits_view **ret_view)

@@ -58,6 +58,7 @@ static struct err *read_entry(struct edits *e, sqlite3_stmt *st, struct arena *a
 		  copy_text(st, 13, a, &ret->note, NULL);
 	if (!ok)
 		return &err_nomem;
+	ret->va += ret->has_va ? e->bias : 0;
 	if (!op || !edits_kind_find(op, &ret->kind) || !ret->sub || !ret->author || !ret->author_kind)
 		return err_fix(err_new(ERR_BAD_INPUT, "%s: entry %llu is damaged", e->path, (unsigned long long)ret->seq),
 			       "scry salvage FILE saves what can be read");

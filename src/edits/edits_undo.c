@@ -88,9 +88,9 @@ static struct err *find_victim(struct edits *e, struct undo_ask *ask, struct are
 	return why ? why : column_copy(st, 5, a, &ret->note);
 }
 
-static struct err *stale_at(const struct edits_change *c, const char *what)
+static struct err *stale_at(const struct edits *e, const struct edits_change *c, const char *what)
 {
-	return err_new(ERR_STALE, "%s at 0x%" PRIx64 "%s%s: %s", edits_kind_name(c->kind), c->va, c->sub[0] ? " " : "", c->sub, what);
+	return err_new(ERR_STALE, "%s at 0x%" PRIx64 "%s%s: %s", edits_kind_name(c->kind), c->va + e->bias, c->sub[0] ? " " : "", c->sub, what);
 }
 
 /* The entry the other way round, if its fact is still what the entry made of it. */
@@ -117,14 +117,14 @@ static struct err *take_back_entry(struct edits_writer *w, sqlite3_stmt *st, str
 	if (why)
 		return why;
 	if (!now != !after || (now && (now_len != after_len || memcmp(now, after, now_len))))
-		return stale_at(&c, "was changed since");
+		return stale_at(w->e, &c, "was changed since");
 	c.before = after;
 	c.before_len = after_len;
 	why = edits_writer_add(w, &c, touched);
 	/* The index of names: somebody gave the old name to another address. */
 	if (why && c.kind == EDITS_NAME && edits_is_taken(w->e)) {
 		err_free(why);
-		why = stale_at(&c, "its name is now another address's");
+		why = stale_at(w->e, &c, "its name is now another address's");
 	}
 	return why;
 }

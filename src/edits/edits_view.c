@@ -22,6 +22,7 @@ struct view_list { struct edits_fact *data; size_t cnt; };
 struct edits_view {
 	atomic_uint refs;
 	unsigned depth;
+	uint64_t bias;             /* of its addresses above the file's */
 	size_t chain_len;          /* bytes in the arenas of this view and of those it borrows from */
 	struct edits_view *older;  /* borrowed from; null: nothing */
 	struct arena arena;
@@ -90,12 +91,13 @@ static void sort(void *base, size_t cnt, size_t len, int (*cmp)(const void *, co
 }
 
 /* The row under the statement; true when it is of a kind this scry knows. */
-static bool row_take(sqlite3_stmt *st, struct arena *a, struct edits_row *ret)
+static bool row_take(sqlite3_stmt *st, uint64_t bias, struct arena *a, struct edits_row *ret)
 {
 	const char *kind = (const char *)sqlite3_column_text(st, 0);
 	*ret = (struct edits_row){.va = (uint64_t)sqlite3_column_int64(st, 1), .sub = "", .rev = (uint64_t)sqlite3_column_int64(st, 4)};
 	if (!kind || !edits_kind_find(kind, &ret->kind) || ret->kind == EDITS_ANALYSIS)
 		return false;
+	ret->va += edits_has_va(ret->kind) ? bias : 0;
 	const char *sub = (const char *)sqlite3_column_text(st, 2);
 	if (sub && *sub)
 		ret->sub = arena_strndup(a, sub, (size_t)sqlite3_column_bytes(st, 2));
@@ -135,12 +137,12 @@ static bool rows_sort(struct view_rows *rows)
 	return true;
 }
 
-static struct err *rows_read(sqlite3 *db, sqlite3_stmt *st, struct arena *a, struct view_rows *ret)
+static struct err *rows_read(sqlite3 *db, sqlite3_stmt *st, uint64_t bias, struct arena *a, struct view_rows *ret)
 {
 	int rc;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
 		struct edits_row row;
-		if (!row_take(st, a, &row))
+		if (!row_take(st, bias, a, &row))
 			continue;
 		row.order = (uint32_t)ret->cnt;
 		if (!row.sub || !VEC_PUSH(ret, row))
@@ -324,6 +326,7 @@ static struct err *view_copy(const struct edits_view *from, struct edits_view **
 		return &err_nomem;
 	atomic_init(&v->refs, 1);
 	v->state = from->state;
+	v->bias = from->bias;
 	memcpy(v->facts, from->facts, sizeof(v->facts));
 	memcpy(v->newest, from->newest, sizeof(v->newest));
 	for (unsigned k = 0; k < EDITS_KIND_COUNT; k++) {
@@ -369,7 +372,7 @@ static struct err *view_finish(struct edits_view *v, struct edits_view **ret)
 
 /* --- making --- */
 
-static struct err *view_make(sqlite3 *db, sqlite3_stmt *st, const struct edits_state *s, struct edits_view *old,
+static struct err *view_make(sqlite3 *db, sqlite3_stmt *st, const struct edits_state *s, uint64_t bias, struct edits_view *old,
 			     struct edits_view **ret)
 {
 	_cleanup_view_ struct edits_view *v = calloc(1, sizeof(*v));
@@ -378,19 +381,20 @@ static struct err *view_make(sqlite3 *db, sqlite3_stmt *st, const struct edits_s
 		return &err_nomem;
 	atomic_init(&v->refs, 1);
 	v->state = *s;
-	struct err *why = rows_read(db, st, &v->arena, &rows);
+	v->bias = bias;
+	struct err *why = rows_read(db, st, bias, &v->arena, &rows);
 	if (!why && !view_merge(v, old, &rows))
 		why = &err_nomem;
 	VEC_FREE(&rows);
 	return why ? why : view_finish(take_ptr(v), ret);
 }
 
-struct err *edits_view_read(sqlite3 *db, const struct edits_state *s, struct edits_view **ret)
+struct err *edits_view_read(sqlite3 *db, const struct edits_state *s, uint64_t bias, struct edits_view **ret)
 {
 	_cleanup_stmt_ sqlite3_stmt *st = NULL;
 	if (sqlite3_prepare_v2(db, "SELECT kind, addr, sub, value, rev FROM fact", -1, &st, NULL) != SQLITE_OK)
 		return edits_error(&(struct edits){.db = db, .path = (char *)sqlite3_db_filename(db, "main")});
-	return view_make(db, st, s, NULL, ret);
+	return view_make(db, st, s, bias, NULL, ret);
 }
 
 /* The journal's entries say all: the newest of a key is its fact. */
@@ -405,17 +409,19 @@ static struct err *view_get(struct edits *e, struct edits_view *older, struct ed
 	struct err *why = edits_get_state(e, &s);
 	if (why)
 		return why;
+	if (older && older->bias != e->bias)
+		older = NULL;
 	if (older && older->state.rev == s.rev) {
 		*ret = edits_view_ref(older);
 		return NULL;
 	}
 	if (!older || !older->state.rev || older->state.rev > s.rev)
-		return edits_view_read(e->db, &s, ret);
+		return edits_view_read(e->db, &s, e->bias, ret);
 	why = edits_prepare(e, view_since_sql, &st);
 	if (why)
 		return why;
 	sqlite3_bind_int64(st, 1, (sqlite3_int64)older->state.rev);
-	return view_make(e->db, st, &s, older, ret);
+	return view_make(e->db, st, &s, e->bias, older, ret);
 }
 
 struct err *edits_view_get(struct edits *e, struct edits_view *older, struct edits_view **ret)
@@ -426,6 +432,37 @@ struct err *edits_view_get(struct edits *e, struct edits_view *older, struct edi
 	why = view_get(e, older, ret);
 	edits_rollback(e);
 	return why;
+}
+
+/* --- elsewhere --- */
+
+static int fact_cmp(const void *x, const void *y)
+{
+	const struct edits_fact *a = x, *b = y;
+	return key_cmp(a->va, a->sub, b->va, b->sub);
+}
+
+struct err *edits_view_at(const struct edits_view *v, uint64_t bias, struct edits_view **ret)
+{
+	uint64_t by = bias - v->bias;
+	struct err *why = view_copy(v, ret);
+	if (why)
+		return why;
+	struct edits_view *n = *ret;
+	n->bias = bias;
+	for (unsigned k = 0; k < EDITS_KIND_COUNT; k++) {
+		for (size_t i = 0; edits_has_va((enum edits_kind)k) && i < n->facts[k].cnt; i++)
+			n->facts[k].data[i].va += by;
+		if (n->facts[k].cnt)
+			qsort(n->facts[k].data, n->facts[k].cnt, sizeof(*n->facts[k].data), fact_cmp);
+	}
+	for (size_t i = 0; i < n->name_cnt; i++)
+		n->names[i].va += by;
+	for (size_t i = 0; i < n->touch_cnt; i++)
+		n->touches[i].va += by;
+	if (n->touch_cnt)
+		qsort(n->touches, n->touch_cnt, sizeof(*n->touches), touch_cmp);
+	return NULL;
 }
 
 /* --- asking --- */

@@ -179,6 +179,15 @@ struct fmt_bin {
  * finding in `(*ret)->findings`. Memory at most 16 MB + 4x the file. */
 _must_use_ struct err *fmt_open(const uint8_t *bytes, uint64_t len, struct fmt_bin **ret);
 
+/* What a person says of a file that does not say it itself. */
+struct fmt_as {
+	enum fmt_machine machine;  /* FMT_MACHINE_OTHER: not known */
+	const char *machine_name;  /* static */
+	uint8_t bits;              /* 32, 64 */
+};
+/* The file as bytes and nothing more: one segment at address 0, with all permissions. Only when asked for. */
+_must_use_ struct err *fmt_open_raw(const uint8_t *bytes, uint64_t len, const struct fmt_as *as, struct fmt_bin **ret);
+
 /* Null is accepted. */
 void fmt_bin_free(struct fmt_bin *b);
 

@@ -464,6 +464,23 @@ struct err *image_data_from_fmt(const struct fmt_bin *b, const uint8_t sha256[32
 	return e;
 }
 
+struct err *image_data_move(struct image_data *d, uint64_t bias)
+{
+	uint64_t top = d->meta.bits == 32 ? UINT32_MAX : UINT64_MAX;
+	for (size_t i = 0; i < d->segs.cnt; i++) {
+		uint64_t va = d->segs.data[i].va + bias, last = va + (d->segs.data[i].mem_len - 1);
+		if (last < va || last > top || (i && va <= d->segs.data[i - 1].va))
+			return err_new(ERR_INVALID, "base: the target does not fit between there and the end of the addresses");
+		d->segs.data[i].va = va;
+	}
+	for (size_t i = 0; i < d->sections.cnt; i++)
+		d->sections.data[i].va += d->sections.data[i].is_alloc ? bias : 0;
+	d->meta.base_va += bias;
+	d->meta.entry_va += d->meta.has_entry ? bias : 0;
+	d->meta.bias = bias;
+	return NULL;
+}
+
 void image_data_fini(struct image_data *d)
 {
 	space_fini(&d->space);

@@ -20,7 +20,7 @@
 
 /* Version of the file's form, and of the engine that fills it: raise the second whenever the same input gives
  * a different image. An image of another version is stale and made anew. */
-#define IMAGE_FORMAT_VERSION 2
+#define IMAGE_FORMAT_VERSION 3
 #define IMAGE_ENGINE_VERSION 4
 
 /* --- records ------------------------------------------------------------------------------------------- */
@@ -175,6 +175,7 @@ struct image_meta {
 	uint8_t target_sha256[32];
 	uint64_t target_len;
 	uint64_t base_va, entry_va;
+	uint64_t bias;             /* of all addresses above those of the file */
 	uint64_t insn_cnt;
 	uint64_t problems_dropped_cnt;
 	uint32_t arch;             /* enum arch_id */
@@ -240,6 +241,10 @@ struct image_data {
 /* Starts the data of a target from its description. `bytes` stay the caller's and must outlive it. */
 _must_use_ struct err *image_data_from_fmt(const struct fmt_bin *b, const uint8_t sha256[32], struct image_data *ret);
 void image_data_fini(struct image_data *d);
+
+/* Moves everything by `bias`, as a loader does that puts the target elsewhere; before analysis. Error invalid when a segment
+ * would not lie within the machine's addresses. */
+_must_use_ struct err *image_data_move(struct image_data *d, uint64_t bias);
 
 /* Puts a string into the pool; {0, 0} and false when memory ran out. Equal strings may be stored twice. */
 bool image_pool_add(struct image_data *d, const char *s, size_t len, struct image_str *ret);

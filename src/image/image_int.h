@@ -114,7 +114,7 @@ struct image_import_loc { uint32_t loc, import; };
 
 /* Nothing in the file may be padding of the compiler. */
 static_assert(sizeof(struct image_header) == 80 && sizeof(struct image_sect_entry) == 40, "layout");
-static_assert(sizeof(struct image_meta) == 144 && sizeof(struct space_seg) == 56, "layout");
+static_assert(sizeof(struct image_meta) == 152 && sizeof(struct space_seg) == 56, "layout");
 static_assert(sizeof(struct image_section) == 48 && sizeof(struct image_symbol) == 24, "layout");
 static_assert(sizeof(struct image_name) == 16 && sizeof(struct image_func) == 36, "layout");
 static_assert(sizeof(struct image_table) == 32 && sizeof(struct image_proto) == 24, "layout");

@@ -171,6 +171,29 @@ struct err *ops_jump_table(struct ops_req *rq)
 	return e ? e : run_stated(rq, "jump_table", value);
 }
 
+static const char *const load_names[] = {"processor", "base", "format"};
+
+/* "auto" is no option but the absence of one. */
+static struct ses_edit load_edit(const char *sub, const char *value)
+{
+	const char *v = value && *value && strcmp(value, "auto") ? value : NULL;
+	return (struct ses_edit){.op = "load", .sub = sub, .value = v, .value_len = v ? strlen(v) : 0};
+}
+
+struct err *ops_load(struct ops_req *rq)
+{
+	struct ses_edit edits[ARRAY_LEN(load_names)];
+	size_t n = 0;
+	for (size_t i = 0; i < ARRAY_LEN(load_names); i++) {
+		const char *v = ops_arg_str(rq->args, load_names[i]);
+		if (v)
+			edits[n++] = load_edit(load_names[i], v);
+	}
+	if (!n)
+		return err_fix(err_new(ERR_INVALID, "load: --processor, --base or --format is needed"), "scry help load");
+	return ops_run_edits(rq, edits, n);
+}
+
 /* --- documents --- */
 
 static uint64_t doc_num(const struct ops_doc *o, const char *key, uint64_t otherwise)
@@ -231,7 +254,17 @@ struct err *ops_define_doc(struct ops_req *rq, const struct ops_doc *o, const ch
 	size_t i = 0;
 	while (op && i < ARRAY_LEN(ops) && strcmp(ops[i].op, op))
 		i++;
-	*ret_is_ours = op && i < ARRAY_LEN(ops);
+	*ret_is_ours = op && (i < ARRAY_LEN(ops) || !strcmp(op, "load"));
+	if (op && !strcmp(op, "load")) {
+		size_t k = 0;
+		while (k < ARRAY_LEN(load_names) && !ops_doc_find(o, load_names[k]))
+			k++;
+		if (k < ARRAY_LEN(load_names))
+			*e = load_edit(load_names[k], ops_doc_str(o, load_names[k]));
+		else
+			*ret_why = "it says none of processor, base, format";
+		return NULL;
+	}
 	if (!*ret_is_ours)
 		return NULL;
 	e->op = ops[i].kind;

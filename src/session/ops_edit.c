@@ -47,10 +47,10 @@ static void put_json_text(struct json *j, const char *key, const char *s, size_t
 		json_null(j);
 }
 
-/* Declarations have a name in place of an address. */
+/* Declarations and load options have a name in place of an address. */
 static bool is_decl(const struct wish *x)
 {
-	return x->edit.op && !strcmp(x->edit.op, "declare");
+	return x->edit.op && (!strcmp(x->edit.op, "declare") || !strcmp(x->edit.op, "load"));
 }
 
 static void made_json(struct json *j, const struct ses_made *m)
@@ -83,7 +83,7 @@ static bool is_pending(struct ops_req *rq)
 static void made_text(struct buf *b, const struct ses_made *m)
 {
 	if (m->stopped)
-		buf_printf(b, "  %u instructions to 0x%llx (%s)", m->count, (unsigned long long)m->end, m->stopped);
+		buf_printf(b, "  %u instruction%s to 0x%llx (%s)", m->count, m->count == 1 ? "" : "s", (unsigned long long)m->end, m->stopped);
 	else if (m->end)
 		buf_printf(b, "  to 0x%llx", (unsigned long long)m->end);
 }
@@ -370,6 +370,10 @@ static struct err *read_wish(struct ops_req *rq, const struct ops_doc *o, struct
 	struct err *e = ops_define_doc(rq, o, op, &x->edit, &is_directive, &x->why);
 	if (e || x->why)
 		return e;
+	if (is_directive && is_decl(x)) {
+		x->what = x->edit.sub;
+		return NULL;
+	}
 	if (is_directive) {
 		x->why = addr ? NULL : "it says no addr";
 		return addr ? wish_addr(rq, x, addr) : NULL;

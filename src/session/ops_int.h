@@ -47,6 +47,7 @@ struct err *ops_make_string(struct ops_req *rq);
 struct err *ops_bounds(struct ops_req *rq);
 struct err *ops_flags(struct ops_req *rq);
 struct err *ops_jump_table(struct ops_req *rq);
+struct err *ops_load(struct ops_req *rq);
 struct err *ops_undo(struct ops_req *rq);
 struct err *ops_redo(struct ops_req *rq);
 struct err *ops_journal(struct ops_req *rq);

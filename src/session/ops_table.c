@@ -119,6 +119,11 @@ static const struct ops_param p_jump_table[] = {
 	{.name = "shift", .type = OPS_INT, .value = "N", .help = "... in units of 2^N bytes (0)"}, P_FLAG("signed", "entries may be negative"),
 	{.name = "low", .type = OPS_STRING, .value = "N", .help = "value of the switch for the first entry (0)"},
 	P_FLAG("none", "take back what was stated"), P_EDIT};
+static const struct ops_param p_load[] = {
+	{.name = "processor", .type = OPS_STRING, .value = "P", .help = "x86-64, i386, aarch64; auto: as the file says"},
+	{.name = "base", .type = OPS_STRING, .value = "ADDR", .help = "where the lowest byte is loaded, in hex; auto: as the file says"},
+	{.name = "format", .type = OPS_CHOICE, .choices = "raw|auto", .value = "F", .help = "raw: nothing but bytes; auto: as the file says"},
+	P_EDIT};
 static const struct ops_param p_patch[] = {
 	P_ADDR(true, "where"), P_VALUE("bytes", true, "'DE AD'", "bytes in hex that are shown in place of the file's"), P_EDIT};
 static const struct ops_param p_unpatch[] = {P_ADDR(true, "where the patch begins"), P_EDIT};
@@ -311,6 +316,9 @@ static const struct ops_op ops_all[] = {
 	EDIT("flags", p_flags, ops_flags, "say what is known of a function: noreturn, returns, library, thunk", NULL),
 	EDIT("jump_table", p_jump_table, ops_jump_table, "say where an indirect jump leads: its table",
 	     "The table ends early where an entry leads to no code."),
+	EDIT("load", p_load, ops_load, "say of what processor a file is and where it is loaded",
+	     "At any time: what was stated moves with the bytes it is about. A file whose format nobody knows is opened by any command with "
+	     "--processor, which states it: its bytes are then one segment from address 0 on, or from --base."),
 	EDIT("patch", p_patch, ops_patch, "show other bytes than the file's",
 	     "The file is never written. The listing and bytes show the patch; search and references keep to the file."),
 	EDIT("unpatch", p_unpatch, ops_unpatch, "show the file's own bytes again", NULL),
@@ -333,7 +341,7 @@ static const struct ops_op ops_all[] = {
 	     "The document: {\"ops\":[{\"op\":\"rename\",\"addr\":\"0x401136\",\"name\":\"parse\"}, {\"op\":\"comment\",\"addr\":\"main\","
 	     "\"kind\":\"line\",\"text\":\"...\"}, {\"op\":\"bookmark\",\"addr\":A,\"text\":T}, {\"op\":\"patch\",\"addr\":A,\"bytes\":B}, "
 	     "{\"op\":\"define\", \"addr\":A, \"what\":\"data:TYPE\"}, "
-	     "and undefine, make_data, make_string, bounds, flags, jump_table with the words of their commands, "
+	     "and undefine, make_data, make_string, bounds, flags, jump_table, load with the words of their commands, "
 	     "{\"op\":\"unpatch\",\"addr\":A}, {\"op\":\"retype\",\"addr\":A,\"type\":T}, {\"op\":\"set_prototype\",\"addr\":A,\"prototype\":P}, "
 	     "{\"op\":\"format\",\"addr\":A,\"operand\":1,\"format\":\"dec\"}], \"atomic\":true, \"dry_run\":false, \"if_rev\":R, "
 	     "\"note\":S}. An empty or null value takes the thing away. Each is answered applied, unchanged, or refused with the reason."),

@@ -3,6 +3,7 @@
  * The long way from bytes to an image: hash, look whether the store has it after all, read the tables others wrote,
  * analyse, publish. Where the store cannot be written the image stays in memory and the session says why.
  */
+#include "session/ses_load_int.h"
 #include "session/ses_stated_int.h"
 
 #include "analysis/analysis.h"
@@ -59,7 +60,7 @@ static void ses_hash_progress(void *ctx, uint64_t done)
 	ses_set_progress(s, SES_IDENTIFYING, "identifying", done, s->file->len, 0);
 }
 
-static struct err *ses_identify(struct ses *s)
+struct err *ses_identify(struct ses *s)
 {
 	if (s->has_sha256)
 		return NULL;
@@ -72,6 +73,21 @@ static struct err *ses_identify(struct ses *s)
 	pthread_mutex_lock(&s->lock);
 	s->has_sha256 = true;
 	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* The facts at the snapshot's addresses; takes them. */
+static struct err *ses_take_facts(struct ses_snap *sn, struct edits_view *edits)
+{
+	sn->edits = edits;
+	if (!edits || !ses_snap_bias(sn))
+		return NULL;
+	struct edits_view *moved = NULL;
+	struct err *e = edits_view_at(edits, ses_snap_bias(sn), &moved);
+	if (e)
+		return e;
+	edits_view_unref(edits);
+	sn->edits = moved;
 	return NULL;
 }
 
@@ -102,7 +118,11 @@ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret)
 			return e ? e : &err_nomem;
 		}
 		sn->arch = arch;
-		sn->edits = edits;
+		e = ses_take_facts(sn, edits);
+		if (e) {
+			ses_snap_put(sn);
+			return e;
+		}
 		sn->rev = st.rev;
 		sn->gen = st.image_gen;
 		*ret = sn;
@@ -151,6 +171,23 @@ static struct err *ses_read_facts(struct ses *s, struct ses_facts *f)
 	return e;
 }
 
+/* What others wrote down is at the file's addresses. */
+static void ses_move_facts(struct ses_facts *f, uint64_t bias)
+{
+	for (size_t i = 0; bias && i < f->fdes.list.cnt; i++) {
+		f->fdes.list.data[i].va += bias;
+		f->fdes.list.data[i].lsda += f->fdes.list.data[i].lsda ? bias : 0;
+	}
+	for (size_t i = 0; bias && i < f->go_funcs.list.cnt; i++)
+		f->go_funcs.list.data[i].va += bias;
+	for (size_t i = 0; bias && i < f->dwarf_funcs.list.cnt; i++)
+		f->dwarf_funcs.list.data[i].va += bias;
+	for (size_t i = 0; bias && i < f->dwarf_lines.list.cnt; i++)
+		f->dwarf_lines.list.data[i].va += bias;
+	for (size_t i = 0; bias && i < f->findings.list.cnt; i++)
+		f->findings.list.data[i].va += f->findings.list.data[i].has_va ? bias : 0;
+}
+
 static void ses_analysis_progress(void *ctx, const char *stage, uint64_t done, uint64_t total, uint64_t func_cnt)
 {
 	ses_set_progress(ctx, SES_ANALYSING, stage, done, total, func_cnt);
@@ -162,8 +199,9 @@ static struct err *ses_analyse(struct ses *s, const struct edits_view *edits, st
 	struct arena arena = {0};
 	struct analysis_stated stated = {0};
 	struct err *e = ses_read_facts(s, &facts);
+	ses_move_facts(&facts, d->meta.bias);
 	if (!e)
-		e = ses_stated_read(edits, 0, &arena, &stated);
+		e = ses_stated_read(edits, d->meta.bias, &arena, &stated);
 	struct par *par = e ? NULL : par_new(s->threads);
 	if (!e && !par)
 		e = &err_nomem;
@@ -189,9 +227,15 @@ static struct err *ses_analyse(struct ses *s, const struct edits_view *edits, st
 static struct err *ses_make_image(struct ses *s, const struct edits_view *edits, struct buf *ret)
 {
 	struct image_data d = {0};
-	struct err *e = s->bin ? NULL : ses_parse(s);
+	struct ses_load load = s->asked;
+	if (edits)
+		ses_load_read(edits, &load);
+	bool is_fit = s->bin && !memcmp(&load, &s->load, sizeof(load));
+	struct err *e = is_fit ? NULL : ses_parse_as(s, &load);
 	if (!e)
 		e = image_data_from_fmt(s->bin, s->sha256, &d);
+	if (!e && load.has_base)
+		e = image_data_move(&d, load.base - s->bin->base_va);
 	if (!e)
 		e = ses_analyse(s, edits, &d);
 	if (!e) {
@@ -224,7 +268,11 @@ static struct err *ses_keep_in_memory(struct ses *s, struct ses_base *base, stru
 		image_unref(im);
 		return &err_nomem;
 	}
-	sn->edits = take_ptr(base->edits);
+	e = ses_take_facts(sn, take_ptr(base->edits));
+	if (e) {
+		ses_snap_put(sn);
+		return e;
+	}
 	sn->rev = MAX(base->state.rev, (uint64_t)1);
 	sn->gen = base->state.image_gen;
 	sn->is_settled = true;

@@ -26,7 +26,13 @@ static struct err *open_edits(struct ses *s, bool is_read_only, struct edits **r
 	if (!s->store || !s->has_sha256)
 		return err_fix(err_new(ERR_READONLY, "%s: there is no store to keep edits in%s%s", s->path, s->store_note ? ": " : "",
 				       s->store_note ? s->store_note : ""), "scry doctor says what is wrong with it");
-	return store_open_edits(s->store, s->sha256, is_read_only, ret);
+	struct err *why = store_open_edits(s->store, s->sha256, is_read_only, ret);
+	if (why)
+		return why;
+	struct ses_snap *sn = ses_snap_get(s);
+	edits_set_bias(*ret, ses_snap_bias(sn));
+	ses_snap_put(sn);
+	return NULL;
 }
 
 /*
@@ -71,6 +77,7 @@ static struct err *refresh_from(struct ses *s, struct edits *e)
 {
 	struct ses_snap *was = ses_snap_get(s);
 	struct edits_view *view = NULL;
+	edits_set_bias(e, ses_snap_bias(was));
 	struct err *why = edits_view_get(e, was->edits, &view);
 	const struct edits_state *st = why ? NULL : edits_view_state(view);
 	bool is_newer_image = !why && st->image_gen > was->gen && was->gen;
@@ -257,6 +264,8 @@ static struct err *batch_commit(struct ses *s, struct batch *b, struct edits_opt
 	if (!s->edits)
 		why = open_edits(s, false, &s->edits);
 	e = s->edits;
+	if (e)
+		edits_set_bias(e, ses_snap_bias(b->sn));
 	if (!why)
 		why = edits_commit(e, b->c, b->cnt, o, a, ret_rev);
 	if (why)

@@ -68,10 +68,19 @@ struct ses_snap {
 	atomic_bool has_typed;
 };
 
+/* How a file is read, beside what it says itself; without padding, to be compared as bytes. */
+struct ses_load {
+	uint64_t base;
+	char processor[22]; /* "": as the file says */
+	bool has_base, is_raw;
+};
+
 struct ses {
 	char *path;
 	struct file *file;          /* null: its bytes are not to be had */
 	struct fmt_bin *bin;        /* null when the image came from the store */
+	struct ses_load load;       /* what bin was made with */
+	struct ses_load asked;      /* by the call that opened; where there is no store for it */
 	const struct arch *arch;
 	struct store *store;        /* null: none can be had, see store_note */
 	char *store_note;
@@ -133,6 +142,8 @@ void ses_snap_free(struct ses_snap *sn);
 
 /* ses_build.c: the whole way from bytes to an image; publishes into the session. */
 _must_use_ struct err *ses_build(struct ses *s);
+/* Hashes the target if that was not done. */
+_must_use_ struct err *ses_identify(struct ses *s);
 _must_use_ struct err *ses_build_preview(struct ses *s, struct ses_snap **ret);
 /* The stored image of s->sha256, as a snapshot; error not_found or stale when it must be made. */
 _must_use_ struct err *ses_open_stored(struct ses *s, struct ses_snap **ret);
@@ -146,8 +157,8 @@ void ses_publish(struct ses *s, struct ses_snap *sn);
 void ses_publish_done(struct ses *s, struct ses_snap *sn);
 /* In the background: begins another analysis when the newest snapshot is stale. */
 void ses_analyse_newer(struct ses *s);
-/* The target's description, made anew when it is gone. */
-_must_use_ struct err *ses_parse(struct ses *s);
+/* What a snapshot's addresses are above those of the journal. */
+uint64_t ses_snap_bias(const struct ses_snap *sn);
 /* Whether the target's hash is known, which the worker finds out. */
 bool ses_has_hash(struct ses *s);
 

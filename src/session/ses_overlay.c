@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people stated, as readers ask for it, and which statements are refused. Nothing here touches the disk. */
 #include "session/ses_edit_int.h"
+#include "session/ses_load_int.h"
 #include "session/ses_types.h"
 
 #include "base/utf8.h"
@@ -171,6 +172,8 @@ const char *ses_edit_refuse(void *snap, const struct edits_change *c, struct are
 	if (!c->value)
 		return NULL;
 	/* A declaration has no address; who states it has parsed it. */
+	if (c->kind == EDITS_LOAD)
+		return ses_load_refuse(sn, c, a);
 	if (c->kind != EDITS_DECL && !ses_is_mapped(sn, c->va))
 		return "the address is not mapped";
 	switch (c->kind) {

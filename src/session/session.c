@@ -6,7 +6,7 @@
  */
 #include "session/session.h"
 
-#include "session/ses_int.h"
+#include "session/ses_load_int.h"
 #include "session/ses_types.h"
 
 #include <errno.h>
@@ -91,6 +91,11 @@ struct ses_snap *ses_snap_with(struct ses_snap *was, struct edits_view *edits)
 	if (sn->holds)
 		atomic_fetch_add(&sn->holds->refs, 1);
 	return sn;
+}
+
+uint64_t ses_snap_bias(const struct ses_snap *sn)
+{
+	return image_meta(sn->im)->bias;
 }
 
 bool ses_snap_is_stale(const struct ses_snap *sn)
@@ -360,17 +365,6 @@ struct err *ses_arch_of(enum arch_id id, const struct arch **ret)
 	return NULL;
 }
 
-struct err *ses_parse(struct ses *s)
-{
-	struct err *e = fmt_open(s->file->data, s->file->len, &s->bin);
-	if (e)
-		return err_prefix(e, "%s", s->path);
-	_Static_assert((int)ARCH_ID_X86_64 == (int)FMT_MACHINE_X86_64 && (int)ARCH_ID_I386 == (int)FMT_MACHINE_I386 &&
-		       (int)ARCH_ID_A64 == (int)FMT_MACHINE_A64, "machines and architectures share numbers");
-	enum arch_id id = s->bin->machine == FMT_MACHINE_OTHER ? ARCH_ID_NONE : (enum arch_id)s->bin->machine;
-	return err_prefix(ses_arch_of(id, &s->arch), "%s", s->path);
-}
-
 static struct err *ses_open_file(struct ses *s)
 {
 	struct err *e = file_open(s->path, &s->file);
@@ -381,6 +375,55 @@ static struct err *ses_open_file(struct ses *s)
 	if (!s->file->len)
 		return err_new(ERR_BAD_INPUT, "%s: is empty", s->path);
 	return NULL;
+}
+
+/* With options that are to be stated: they must fit the file first. */
+static struct err *begin_as(struct ses *s, const struct ses_opts *opts)
+{
+	struct err *e = ses_load_take(s, opts);
+	if (!e)
+		e = ses_parse_as(s, &s->asked);
+	if (e || !s->store)
+		return e;
+	if (store_find_sha256(s->store, s->file, s->sha256))
+		s->has_sha256 = true;
+	e = ses_identify(s);
+	if (!e)
+		e = ses_load_state(s, opts);
+	if (!e)
+		s->asked = (struct ses_load){0};
+	return e;
+}
+
+/* What the journal says of how to read the file; its hash is known. */
+static struct ses_load stated_load(struct ses *s)
+{
+	struct ses_load l = s->asked;
+	struct edits_state st;
+	struct edits_view *v = NULL;
+	struct err *e = s->store && s->has_sha256 ? store_get_base(s->store, s->sha256, &st, &v) : &err_not_found;
+	if (!e && v)
+		ses_load_read(v, &l);
+	err_free(e);
+	edits_view_unref(v);
+	return l;
+}
+
+/* Before anything is shown. A file that says nothing of itself may have been opened with options before. */
+static struct err *first_parse(struct ses *s)
+{
+	struct ses_load l = stated_load(s);
+	struct err *e = ses_parse_as(s, &l);
+	if (!e || e->kind != ERR_UNSUPPORTED || s->has_sha256 || !s->store)
+		return e;
+	struct err *why = ses_identify(s);
+	l = why ? l : stated_load(s);
+	if (why || !ses_load_is_any(&l)) {
+		err_free(why);
+		return e;
+	}
+	err_free(e);
+	return ses_parse_as(s, &l);
 }
 
 static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
@@ -394,6 +437,11 @@ static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
 			s->store_note = strdup(why->text);
 		err_free(why);
 	}
+	if (opts->processor || opts->base || opts->format) {
+		e = begin_as(s, opts);
+		if (e)
+			return e;
+	}
 	s->snap = ses_open_known(s);
 	if (opts->background) {
 		s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -404,7 +452,7 @@ static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
 		s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
 		return NULL;
 	}
-	e = ses_parse(s);
+	e = first_parse(s);
 	if (e)
 		return e;
 	return opts->background ? ses_start_worker(s) : ses_build(s);

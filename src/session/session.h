@@ -49,6 +49,10 @@ struct ses_opts {
 	bool force;                /* analyse anew even when an image is there */
 	bool no_store;             /* keep the image in memory only */
 	bool background;           /* return at once and work in a thread; otherwise return when ready */
+	/* Load options, stated in the journal as by op "load"; null: what is stated there, else what the file says. */
+	const char *processor;     /* "x86-64", ... */
+	const char *base;          /* an address in hex */
+	const char *format;        /* "raw": nothing but bytes */
 	const atomic_bool *cancel; /* may be null */
 	void (*progress)(void *ctx, const struct ses_progress *p); /* foreground only; may be null */
 	void *progress_ctx;

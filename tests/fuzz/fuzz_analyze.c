@@ -78,6 +78,8 @@ static void make_image(struct fmt_bin *b, const struct facts *facts, const struc
 	static const uint8_t no_hash[32];
 	struct image_data d;
 	must_be_null(image_data_from_fmt(b, no_hash, &d), "image data");
+	if (b->kind == FMT_RAW && b->bytes_len % 3 == 0)
+		must_be_null(image_data_move(&d, 0x8000000), "moving");
 	struct par *par = par_new(threads);
 	struct analysis_in in = {
 		.arch = facts->arch, .fdes = &facts->fdes, .go_funcs = &facts->go, .par = par, .stated = stated ? &stated->all : NULL};
@@ -115,6 +117,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (len > INPUT_MAX)
 		return 0;
 	struct err *e = fmt_open(bytes, len, &b);
+	/* What no reader knows is bytes of some processor. */
+	static const struct fmt_as as[] = {{FMT_MACHINE_X86_64, "x86-64", 64}, {FMT_MACHINE_I386, "i386", 32}, {FMT_MACHINE_A64, "aarch64", 64},
+					   {FMT_MACHINE_OTHER, "unknown", 64}};
+	if (e && len && bytes[0] & 1) {
+		err_free(e);
+		e = fmt_open_raw(bytes, len, &as[bytes[0] >> 1 & 3], &b);
+	}
 	if (e) {
 		err_free(e);
 		fuzz_rejected++;

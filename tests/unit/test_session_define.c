@@ -342,6 +342,98 @@ static void test_kill(void **unused)
 	}
 }
 
+static void load(struct ses *s, const char *sub, const char *value, enum ses_edit_status want)
+{
+	struct arena a = {0};
+	uint64_t rev = 0;
+	struct ses_edit e = {.op = "load", .sub = sub, .value = value, .value_len = value ? strlen(value) : 0};
+	assert_null(ses_edit(s, &e, 1, &(struct ses_edit_opts){.author = "me"}, &a, &rev));
+	if (e.status != want)
+		fail_msg("load %s %s: %s", sub, value ? value : "", e.why ? e.why : "");
+	arena_fini(&a);
+}
+
+static uint64_t where(struct ses *s, const char *name)
+{
+	uint64_t va = 0;
+	struct ses_snap *sn = ses_snap_get(s);
+	err_free(ses_resolve(sn, name, &va));
+	ses_snap_put(sn);
+	return va;
+}
+
+/* After hours of work the base turns out to be another: everything that was said is where its bytes went. */
+static void test_rebase(void **unused)
+{
+	uint32_t size;
+	size_t was_len, now_len;
+	struct ses *s = open_target();
+	uint64_t len, base = 0x7000000, va = text_va(s, &len) + 64;
+	state(s, "define", va, "data:qword");
+	state(s, "rename", va, "moves_along");
+	assert_null(ses_refresh(s));
+	char *was = newest_image(&was_len);
+	load(s, "base", "0x7000010", SES_EDIT_REFUSED);
+	load(s, "base", "0xfffffffffffff000", SES_EDIT_REFUSED);
+	load(s, "processor", "z80", SES_EDIT_REFUSED);
+	load(s, "format", "elf", SES_EDIT_REFUSED);
+	load(s, "base", "0x7000000", SES_EDIT_APPLIED);
+	assert_true(where(s, "moves_along") == va);
+	assert_null(ses_refresh(s));
+	assert_true(where(s, "moves_along") == va + base);
+	assert_int_equal(kind_at(s, va + base, &size), SES_HEAD_DATA);
+	assert_int_equal(size, 8);
+	/* What is said now is said of the bytes, too. */
+	state(s, "rename", va + base + 8, "said_later");
+	assert_true(where(s, "said_later") == va + base + 8);
+	ses_close(s);
+	s = open_target();
+	assert_true(where(s, "said_later") == va + base + 8);
+	load(s, "base", NULL, SES_EDIT_APPLIED);
+	assert_null(ses_refresh(s));
+	assert_true(where(s, "said_later") == va + 8);
+	char *now = newest_image(&now_len);
+	assert_int_equal(now_len, was_len);
+	assert_memory_equal(now, was, was_len);
+	ses_close(s);
+	free(was);
+	free(now);
+}
+
+/* A file of which nobody knows anything but what is said of it. */
+static void test_blob(void **unused)
+{
+	static const uint8_t code[] = {0x55, 0xe8, 0x06, 0, 0, 0, 0x5d, 0xc3, 'h', 'i', '!', 0, 0xb8, 1, 0, 0, 0, 0xc3};
+	uint32_t size;
+	char path[64];
+	struct ses *s = NULL;
+	snprintf(path, sizeof(path), "%s/blob", work);
+	FILE *f = fopen(path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(code, 1, sizeof(code), f), sizeof(code));
+	fclose(f);
+	struct ses_opts plain = {0}, as = {.processor = "x86-64", .base = "0x8000"};
+	struct err *e = ses_open(path, &plain, &s);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_UNSUPPORTED);
+	assert_non_null(strstr(e->fix, "--processor"));
+	err_free(e);
+	assert_null(ses_open(path, &as, &s));
+	state(s, "define", 0x8000, "func");
+	state(s, "define", 0x8008, "string");
+	ses_close(s);
+	/* It was stated: the next one need not say it. */
+	assert_null(ses_open(path, &plain, &s));
+	assert_int_equal(kind_at(s, 0x8008, &size), SES_HEAD_STRING);
+	assert_int_equal(size, 4);
+	assert_int_equal(kind_at(s, 0x800c, &size), SES_HEAD_CODE);
+	load(s, "base", "0x100000", SES_EDIT_APPLIED);
+	load(s, "processor", "i386", SES_EDIT_APPLIED);
+	assert_null(ses_refresh(s));
+	assert_int_equal(kind_at(s, 0x100008, &size), SES_HEAD_STRING);
+	ses_close(s);
+}
+
 /* --- every kind of edit --- */
 
 struct sample { enum edits_kind kind; const char *sub, *value; };
@@ -406,6 +498,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pending_and_undo), cmocka_unit_test(test_background), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_random), cmocka_unit_test(test_kill), cmocka_unit_test(test_every_kind),
+		cmocka_unit_test(test_rebase), cmocka_unit_test(test_blob),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -140,7 +140,7 @@ static const struct sample samples[] = {
 	{EDITS_TABLE, AT_FUNC, "", "table=+64,count=3,size=4,base=+64,shift=2,signed"},
 	{EDITS_DECL, NOWHERE, "struct pair", "struct pair {\n\tint key;\n\tstruct later *p;\n};"},
 	{EDITS_DECL, NOWHERE, "struct later", "struct later {\n\tstruct pair one;\n};"},
-	{EDITS_LOAD, NOWHERE, "base", "0x400000"},
+	{EDITS_LOAD, NOWHERE, "processor", "x86-64"},
 };
 
 static void state_all(struct ses *s)
