@@ -182,6 +182,8 @@ static void ses_move_facts(struct ses_facts *f, uint64_t bias)
 		f->go_funcs.list.data[i].va += bias;
 	for (size_t i = 0; bias && i < f->dwarf_funcs.list.cnt; i++)
 		f->dwarf_funcs.list.data[i].va += bias;
+	for (size_t i = 0; bias && i < f->dwarf_types.vars.cnt; i++)
+		f->dwarf_types.vars.data[i].va += bias;
 	for (size_t i = 0; bias && i < f->dwarf_lines.list.cnt; i++)
 		f->dwarf_lines.list.data[i].va += bias;
 	for (size_t i = 0; bias && i < f->findings.list.cnt; i++)
