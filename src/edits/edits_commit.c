@@ -289,7 +289,7 @@ static struct err *commit_one(struct commit *k, struct edits_change *c)
 	if (why)
 		return why;
 	if (opts->if_rev >= 0 && touched > (uint64_t)opts->if_rev)
-		return err_fix(err_new(ERR_STALE, "0x%" PRIx64 ": was changed in revision %" PRIu64 ", after %" PRId64, c->va + w->e->bias, touched,
+		return err_fix(err_new(ERR_STALE, "0x%" PRIx64 ": was changed in revision %" PRIu64 ", after %" PRId64, c->va + k->w.e->bias, touched,
 				       opts->if_rev), "look again, then edit what is there now");
 	bool is_same = c->value ? c->before && c->before_len == c->value_len && !memcmp(c->before, c->value, c->value_len) : !c->before;
 	if (is_same) {
