@@ -44,7 +44,7 @@ bool lift_do_bt(struct lift_x86 *x, unsigned op)
 	return true;
 }
 
-/* bsf bsr: a source of 0 leaves the register as it is, and its upper half unsaid for 32 bits. */
+/* bsf bsr: a source of 0 leaves the whole register as it is (SDM, BSF: some older processors clear the upper half). */
 bool lift_do_scan(struct lift_x86 *x, unsigned kind)
 {
 	enum ir_width w = lift_op_width(x, 0);
@@ -57,7 +57,7 @@ bool lift_do_scan(struct lift_x86 *x, unsigned kind)
 		n = lift_op(x, IR_SUB, w, lift_k(x, w, ir_bits(w) - 1), n);
 	ir_ref old = lift_get(x, lift_gpr_loc(num));
 	ir_ref is_new = w == IR_W16 ? lift_insert(x, old, n, 0) : lift_zext(x, x->aw, n);
-	lift_put(x, lift_gpr_loc(num), lift_sel(x, zero, w == IR_W32 && x->is_64 ? lift_undef(x, x->aw) : old, is_new));
+	lift_put(x, lift_gpr_loc(num), lift_sel(x, zero, old, is_new));
 	lift_flags_undef(x, LIFT_F_ARITH);
 	lift_flag_value(x, LIFT_ZF, zero);
 	return true;

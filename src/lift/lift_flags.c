@@ -20,7 +20,7 @@ void lift_flags_reset(struct lift_x86 *x)
 		x->flags[i] = (struct lift_flag){.state = LIFT_FLAG_IN_LOC, .may_keep = true};
 }
 
-/* Shifts whose count may be 0 stack up as long as nobody reads the flags; from so many on, they are made. */
+/* Instructions whose count may be 0 stack up as long as nobody reads the flags; from so many on, they are made. */
 #define CHAIN_MAX 32
 
 static bool keeps(const struct lift_thunk *t)
@@ -196,6 +196,15 @@ static ir_ref kept(struct lift_x86 *x, const struct lift_thunk *t, unsigned loc)
 	return lift_sel(x, lift_is_zero(x, t->b), old, made);
 }
 
+static ir_ref repeated(struct lift_x86 *x, const struct lift_thunk *t, unsigned loc)
+{
+	const struct lift_thunk last = {
+		.kind = LIFT_T_SUB, .width = t->width, .a = t->a, .b = t->b, .c = IR_REF_NONE, .r = t->r,
+	};
+	ir_ref old = resolve(x, &t->before[loc - LIFT_CF], loc);
+	return lift_sel(x, t->c, old, add_sub_flag(x, &last, loc));
+}
+
 static ir_ref resolve(struct lift_x86 *x, const struct lift_flag *f, unsigned loc)
 {
 	switch (f->state) {
@@ -219,6 +228,8 @@ static ir_ref resolve(struct lift_x86 *x, const struct lift_flag *f, unsigned lo
 		if (loc == LIFT_CF || loc == LIFT_OF)
 			return lift_k(x, IR_W1, 0);
 		return loc == LIFT_AF ? lift_undef(x, IR_W1) : shift_flag(x, t, loc);
+	case LIFT_T_REPEATED:
+		return repeated(x, t, loc);
 	default:
 		return kept(x, t, loc);
 	}

@@ -98,6 +98,7 @@ enum lift_thunk_kind {
 	LIFT_T_SHL, LIFT_T_SHR, LIFT_T_SAR, /* r = a by b (already masked, not constant or not 0) */
 	LIFT_T_ROL, LIFT_T_ROR,             /* CF and OF; b masked to 5 or 6 bits */
 	LIFT_T_SHLD, LIFT_T_SHRD,
+	LIFT_T_REPEATED, /* a - b, the last elements compared; c: there were none */
 };
 
 /* What flags will be computed from. */
@@ -106,7 +107,7 @@ struct lift_thunk {
 	uint8_t width; /* enum ir_width of a, b, r */
 	ir_ref a, b, c, r;
 	unsigned depth; /* of the shifts in `before` */
-	struct lift_flag before[LIFT_FLAG_CNT]; /* of shifts: what stays when the count is 0 */
+	struct lift_flag before[LIFT_FLAG_CNT]; /* from LIFT_T_SHL on: what stays when the count is 0 */
 };
 
 /* --- an instruction being lifted ---------------------------------------------------------------------------- */

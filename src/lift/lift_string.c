@@ -41,10 +41,12 @@ static ir_ref accumulator(struct lift_x86 *x, enum ir_width w)
 	return lift_extract(x, w, lift_get(x, LIFT_AX), 0);
 }
 
-static void compare(struct lift_x86 *x, enum ir_width w, ir_ref a, ir_ref b)
+/* `none`: whether nothing was compared, and the flags stay; IR_REF_NONE when something was. */
+static void compare(struct lift_x86 *x, enum ir_width w, ir_ref a, ir_ref b, ir_ref none)
 {
 	const struct lift_thunk t = {
-		.kind = LIFT_T_SUB, .width = (uint8_t)w, .a = a, .b = b, .c = IR_REF_NONE, .r = lift_op(x, IR_SUB, w, a, b),
+		.kind = none == IR_REF_NONE ? LIFT_T_SUB : LIFT_T_REPEATED, .width = (uint8_t)w, .a = a, .b = b, .c = none,
+		.r = lift_op(x, IR_SUB, w, a, b),
 	};
 	lift_flags_thunk(x, LIFT_F_ARITH, &t);
 }
@@ -71,27 +73,13 @@ static void single(struct lift_x86 *x, const struct string_insn *s)
 		lift_put(x, LIFT_AX, s->w == x->aw ? v : lift_insert(x, lift_get(x, LIFT_AX), v, 0));
 	}
 	if (other != IR_REF_NONE)
-		compare(x, s->w, v, other);
+		compare(x, s->w, v, other, IR_REF_NONE);
 }
 
 static ir_ref result(struct lift_x86 *x, enum ir_width w, ir_ref of, unsigned which)
 {
 	const struct ir_rec rec = {.op = IR_RES, .width = (uint8_t)w, .a = of, .b = IR_REF_NONE, .c = IR_REF_NONE, .aux = which};
 	return ir_emit(x->f, &rec);
-}
-
-/* Flags of the last comparison; those from before when there was none. */
-static void compare_repeated(struct lift_x86 *x, enum ir_width w, ir_ref op, ir_ref count)
-{
-	ir_ref none = lift_is_zero(x, count);
-	ir_ref old[LIFT_FLAG_CNT];
-	for (unsigned i = 0; i < LIFT_FLAG_CNT; i++)
-		old[i] = LIFT_F_ARITH >> i & 1 ? lift_flag(x, LIFT_CF + i) : IR_REF_NONE;
-	compare(x, w, result(x, w, op, 3), result(x, w, op, 4));
-	for (unsigned i = 0; i < LIFT_FLAG_CNT; i++) {
-		if (old[i] != IR_REF_NONE)
-			lift_flag_value(x, LIFT_CF + i, lift_sel(x, none, old[i], lift_flag(x, LIFT_CF + i)));
-	}
 }
 
 static bool repeated(struct lift_x86 *x, const struct string_insn *s, bool while_equal)
@@ -116,7 +104,7 @@ static bool repeated(struct lift_x86 *x, const struct string_insn *s, bool while
 		lift_put(x, LIFT_SI, result(x, x->aw, op, 1));
 	lift_put(x, LIFT_CX, result(x, x->aw, op, 2));
 	if (s->kind == CMPS || s->kind == SCAS)
-		compare_repeated(x, s->w, op, count);
+		compare(x, s->w, result(x, s->w, op, 3), result(x, s->w, op, 4), lift_is_zero(x, count));
 	return true;
 }
 
