@@ -149,6 +149,11 @@ static void op_fini(struct tui_job *j)
 {
 	struct tui_call *c = ((struct op_job *)j)->call;
 	c->job = NULL;
+	/* Stopped with the screen's own jobs: there is no answer, and that is said. */
+	if (atomic_load(&j->is_cancelled) && !c->err) {
+		c->code = RPC_FAILED;
+		c->err = err_new(ERR_CANCELLED, "%s: stopped", c->op->name);
+	}
 	if (!c->client)
 		call_free(c);
 }
