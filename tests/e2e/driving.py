@@ -319,6 +319,7 @@ def test_verbs(w):
     e = d.refusal("ui.structs")
     ok(e is None or e.kind == "unsupported", "structs shows the types or says that there is no view")
     ok("no save" in d("ui.save")["note"], "save says that there is none")
+    d("ui.show", view="listing")
     ok(d.refusal("ui.filter", {"text": "x"}).kind == "not_found", "a filter where there is no list")
 
 
@@ -517,10 +518,10 @@ def scenarios(w):
     s("ui.rename", name="named_here", addr=s.d("ui.state")["cursor"]["addr"])
     r = s("ui.goto", target="named_here")
     s("ui.action", name="history")
-    h = s("ui.state")["dialog"]["items"][0]["cols"]
-    s("ui.close")
+    h = json.dumps(s("ui.state")["list"]["items"])
+    s("ui.show", view="listing")
     s("ui.undo")
-    s.check("named_here" in " ".join(h) and r["rev"] > before and "named_here" not in s("ui.screen")["text"])
+    s.check("named_here" in h and r["rev"] > before and "named_here" not in s("ui.screen")["text"])
 
     s = Steps(w, "comment_func")
     s("ui.goto", target="main")
@@ -668,13 +669,13 @@ def test_keyboard(w):
                     dead.append((where, a["name"], key, r["status"]["text"]))
     ok(not dead and pressed > 250, f"{pressed} keys, each with something to do {dead[:5]}")
     unreached = []
-    for a in actions:
+    for a in (a for a in actions if a["where"][0] in ("listing", "hex", "list", "graph")):
         before = go_to_place(d, a["where"][0])
         r = d("ui.keys", keys=["Ctrl+P"])
         r = d("ui.text", text=a["help"])
-        at = next((i for i, x in enumerate(r["dialog"]["items"]) if x["cols"][0] == a["help"]), None)
+        at = next((i for i, x in enumerate(r["dialog"]["items"]) if x["cols"][:1] == [a["help"]]), None)
         if at is None:
-            unreached.append((a["name"], "palette"))
+            unreached.append((a["name"], r["dialog"]["title"], r["dialog"]["filter"]))
             continue
         r = d("ui.keys", keys=["Down"] * at + ["Enter"])
         take_back(d, before, r)
@@ -953,7 +954,7 @@ def main():
             continue
         try:
             test(w)
-        except (Refused, EOFError, OSError, AssertionError, KeyError, StopIteration, TypeError, IndexError) as e:
+        except (Refused, EOFError, OSError, AssertionError, KeyError, StopIteration, TypeError, IndexError, AttributeError) as e:
             frame = e.__traceback__
             where = []
             while frame:
