@@ -325,7 +325,7 @@ static void test_edit(void)
 	expect(&t, "said_here", "both are there after a kill");
 	pty_keys(&t, "U");
 	expect(&t, "kept_name", "the history has them");
-	pty_keys(&t, "q\x1a");
+	pty_keys(&t, "L\x1a");
 	expect(&t, "undo: revision", "undo after a restart");
 	pty_pump(&t, 3000, 300);
 	ok(!strstr(pty_text(&t), "said_here"), "takes the comment away");
