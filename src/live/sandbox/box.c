@@ -54,15 +54,25 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &chld, NULL);
 }
 
-/* Closes every descriptor but two. */
-static void keep_files(int a, int b)
+/* Closes every descriptor but these. */
+static void keep_files(int a, int b, int c)
 {
-	unsigned lo = (unsigned)(a < b ? a : b), hi = (unsigned)(a < b ? b : a);
-	if (lo)
-		syscall(SYS_close_range, 0u, lo - 1, 0u);
-	if (lo + 1 < hi)
-		syscall(SYS_close_range, lo + 1, hi - 1, 0u);
-	syscall(SYS_close_range, hi + 1, ~0u, 0u);
+	int keep[3] = {a, b, c};
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned k = i + 1; k < 3; k++)
+			if (keep[k] < keep[i]) {
+				int swap = keep[i];
+				keep[i] = keep[k];
+				keep[k] = swap;
+			}
+	unsigned from = 0;
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned fd = (unsigned)keep[i];
+		if (fd > from)
+			syscall(SYS_close_range, from, fd - 1, 0u);
+		from = fd + 1;
+	}
+	syscall(SYS_close_range, from, ~0u, 0u);
 }
 
 static struct box_report one_call(struct box *b)
@@ -105,9 +115,14 @@ static struct box_report one_call(struct box *b)
 _Noreturn static void zygote(struct box *b, int fd)
 {
 	reset_signals();
-	keep_files(fd, b->opts.fd);
-	const char *why = box_drop_shared(b->shared) ? box_map_target(b, b->opts.fd) : "memory shared with others cannot be given up";
-	close(b->opts.fd);
+	keep_files(fd, b->opts.fd, b->opts.code ? b->opts.code_fd : fd);
+	const struct box_object target = {b->opts.im, b->slide}, code = {b->opts.code, b->code_slide};
+	const char *why = box_drop_shared(b->shared) ? box_map_places() : "memory shared with others cannot be given up";
+	if (!why)
+		why = box_map_object(&target, b->opts.fd);
+	if (!why && b->opts.code)
+		why = box_map_object(&code, b->opts.code_fd);
+	keep_files(fd, fd, fd);
 	drop_vdso();
 	char text[128] = "";
 	if (why)
@@ -187,6 +202,9 @@ struct err *box_open(const struct box_opts *opts, struct box **ret)
 	const struct space *s = image_space(opts->im);
 	if (m->fmt_type != FMT_TYPE_EXEC && s->seg_cnt)
 		b->slide = BOX_BASE - (s->segs[0].va & ~(uint64_t)4095);
+	const struct space *cs = opts->code ? image_space(opts->code) : NULL;
+	if (cs && cs->seg_cnt)
+		b->code_slide = BOX_CODE - (cs->segs[0].va & ~(uint64_t)4095);
 	void *shared = mmap(NULL, sizeof(*b->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED) {
 		free(b);
@@ -293,7 +311,7 @@ static void take_result(struct box *b, const struct box_report *report, uint32_t
 		ret->signal = WTERMSIG(report->status);
 		return;
 	}
-	if (s->state != BOX_STATE_DONE || s->end > BOX_SYSCALL) {
+	if (s->state != BOX_STATE_DONE || s->end > BOX_TIMEOUT) {
 		ret->end = BOX_BROKEN;
 		return;
 	}
@@ -317,32 +335,78 @@ static void take_result(struct box *b, const struct box_report *report, uint32_t
 	ret->bufs_valid = true;
 }
 
+/* Sends the request that is in the shared memory and waits for the end of the call. */
+static struct err *do_call(struct box *b, struct box_report *report)
+{
+	if (send(b->fd, "c", 1, MSG_NOSIGNAL) != 1)
+		return err_new(ERR_IO, "the sandbox is gone");
+	ssize_t n;
+	do
+		n = recv(b->fd, report, sizeof(*report), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(*report) || report->status == -1)
+		return err_new(ERR_IO, "the sandbox is gone");
+	if (b->shared->state == BOX_STATE_LOCK_FAILED)
+		return err_new(ERR_ENV, "the kernel refuses the lock of the sandbox; the function was not run");
+	return NULL;
+}
+
+static struct err *check_va(const struct box *b, uint64_t va)
+{
+	if (space_seg_of_va(image_space(b->opts.im), va) >= 0)
+		return NULL;
+	return err_new(ERR_INVALID, "0x%llx is no address of the target", (unsigned long long)va);
+}
+
 struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, unsigned cnt, struct box_result *ret)
 {
 	struct box_shared *s = b->shared;
-	const struct space *space = image_space(b->opts.im);
-	int seg = space_seg_of_va(space, va);
+	struct box_report report;
 	memset(ret, 0, sizeof(*ret));
-	if (seg < 0)
-		return err_new(ERR_INVALID, "0x%llx is no address of the target", (unsigned long long)va);
-	memset(s, 0, offsetof(struct box_shared, bufs));
-	struct err *e = put_args(b, args, cnt);
+	struct err *e = check_va(b, va);
+	if (e)
+		return e;
+	memset(s, 0, offsetof(struct box_shared, blocks));
+	e = put_args(b, args, cnt);
 	if (e)
 		return e;
 	s->regs.target = va + b->slide;
 	s->import = UINT32_MAX;
 	uint32_t bufs_len = s->bufs_len;
+	e = do_call(b, &report);
+	if (!e)
+		take_result(b, &report, bufs_len, ret);
+	return e;
+}
+
+struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome *ret)
+{
+	struct box_shared *s = b->shared;
 	struct box_report report;
-	if (send(b->fd, "c", 1, MSG_NOSIGNAL) != 1)
-		return err_new(ERR_IO, "the sandbox is gone");
-	ssize_t n;
-	do
-		n = recv(b->fd, &report, sizeof(report), 0);
-	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)sizeof(report) || report.status == -1)
-		return err_new(ERR_IO, "the sandbox is gone");
-	if (s->state == BOX_STATE_LOCK_FAILED)
-		return err_new(ERR_ENV, "the kernel refuses the lock of the sandbox; the function was not run");
-	take_result(b, &report, bufs_len, ret);
+	memset(ret, 0, sizeof(*ret));
+	struct err *e = check_va(b, t->va);
+	if (e)
+		return e;
+	memset(s, 0, offsetof(struct box_shared, blocks));
+	s->regs.target = t->va + b->slide;
+	s->import = UINT32_MAX;
+	s->is_trial = 1;
+	s->seed = t->seed;
+	s->cpu_ms = t->cpu_ms;
+	s->code = t->code_va ? t->code_va + b->code_slide : 0;
+	if (t->blocks && !t->code_va) {
+		s->block_cnt = t->block_cnt < BOX_BLOCK_MAX ? t->block_cnt : BOX_BLOCK_MAX;
+		for (uint32_t i = 0; i < s->block_cnt; i++)
+			s->blocks[i] = t->blocks[i] + b->slide;
+		memset(s->blocks_hit, 0, s->block_cnt);
+	}
+	e = do_call(b, &report);
+	if (e)
+		return e;
+	take_result(b, &report, 0, &ret->result);
+	ret->trace = s->trace;
+	ret->page_cnt = s->page_cnt < BOX_PAGE_MAX ? s->page_cnt : BOX_PAGE_MAX;
+	ret->pages = s->pages;
+	ret->blocks_hit = s->blocks_hit;
 	return NULL;
 }

@@ -25,6 +25,9 @@ struct box_opts {
 	uint32_t wall_ms;       /* a call is killed after this */
 	uint32_t cpu_s;
 	uint64_t mem_len;       /* bytes a call may take beside the target itself */
+	/* Optional: recompiled functions, a shared object that needs nothing but the models of imports; see box_try(). */
+	const struct image *code;
+	int code_fd;
 };
 
 enum box_arg_kind { BOX_ARG_INT, BOX_ARG_F64, BOX_ARG_F32, BOX_ARG_BUF };
@@ -79,6 +82,38 @@ void box_close(struct box *b);
  * address not in the target), env, io. How the function ended is no error. */
 _must_use_ struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, unsigned arg_cnt,
 				struct box_result *ret);
+
+/*
+ * A trial: the function with registers, stack and memory made from a seed, for comparing two forms of it. Memory nobody has
+ * mapped is made at first touch in a region the arguments and its own words point into; its content depends on seed and address
+ * only, and so do the answers of imports. Memory is compared by hash of each page that was written or made.
+ */
+#define BOX_PAGE_MAX 512  /* pages an outcome names; touching more ends the trial */
+#define BOX_BLOCK_MAX 4096
+
+struct box_page {
+	uint64_t addr, hash;
+};
+
+struct box_outcome {
+	struct box_result result;     /* buffers unused */
+	uint64_t trace;               /* hash over the imports called, in order, with their arguments */
+	uint32_t page_cnt;
+	const struct box_page *pages; /* by the order of the process, the same in every trial; valid until the next call */
+	const uint8_t *blocks_hit;    /* of box_trial.blocks: 1 when it was reached */
+};
+
+struct box_trial {
+	uint64_t va;             /* the function */
+	uint64_t code_va;        /* its C form in `code`, taking struct scry_x86_64 *; 0: the machine code itself */
+	uint64_t seed;
+	const uint64_t *blocks;  /* starts of its blocks, for coverage of the machine code; may be null */
+	uint32_t block_cnt;      /* at most BOX_BLOCK_MAX are looked at */
+	uint32_t cpu_ms;         /* ends as timeout after this much time of the processor */
+};
+
+/* Errors as box_call(). */
+_must_use_ struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome *ret);
 
 /* Where the target lies: process address - address in the file. */
 uint64_t box_slide(const struct box *b);

@@ -65,6 +65,22 @@ box_enter:
 	ret
 	.size box_enter, . - box_enter
 
+/* rdi(rsi) on the stack at rdx. */
+	.globl box_on_stack
+	.hidden box_on_stack
+	.type box_on_stack, @function
+box_on_stack:
+	push %rbp
+	mov %rsp, %rbp
+	mov %rdx, %rsp
+	mov %rdi, %rax
+	mov %rsi, %rdi
+	call *%rax
+	mov %rbp, %rsp
+	pop %rbp
+	ret
+	.size box_on_stack, . - box_on_stack
+
 /* The import's number is in r11. Arguments go to the model as an array; what it gives goes into rax and xmm0. */
 	.globl box_import_entry
 	.hidden box_import_entry

@@ -18,6 +18,11 @@
  */
 static uint64_t heap_used;
 
+uint64_t box_heap_used(void)
+{
+	return heap_used;
+}
+
 struct chunk {
 	uint64_t len, pad;
 };
@@ -190,7 +195,7 @@ static uint64_t model_of(const char *name, size_t len)
 }
 
 /* A weak symbol nobody defines is 0, and programs ask. */
-static void clear_weak(const struct box *b, const struct space *s, uint32_t slot)
+static void clear_weak(const struct box_object *b, const struct space *s, uint32_t slot)
 {
 	for (uint32_t i = 0; i < s->reloc_cnt; i++) {
 		if (s->reloc_kind[i] & (SPACE_REL_WIDE | SPACE_REL_CODE) || s->reloc_val[i] != slot || (s->reloc_kind[i] & 15) != 8)
@@ -201,14 +206,14 @@ static void clear_weak(const struct box *b, const struct space *s, uint32_t slot
 	}
 }
 
-static void bind_objects(const struct box *b, const struct space *s)
+static void bind_objects(const struct box_object *b, const struct space *s)
 {
 	uint32_t cnt;
-	const struct image_symbol *syms = image_symbols(b->opts.im, &cnt);
+	const struct image_symbol *syms = image_symbols(b->im, &cnt);
 	const uint64_t dummy = BOX_DUMMY;
 	for (uint32_t i = 0; i < cnt; i++) {
 		size_t len;
-		const char *name = image_text(b->opts.im, syms[i].name, &len);
+		const char *name = image_text(b->im, syms[i].name, &len);
 		if (syms[i].loc == LOC_NONE || syms[i].size_len != 8 || !(syms[i].flags & IMAGE_SYM_DYNAMIC) ||
 		    !is_named(objects, sizeof(objects) / sizeof(objects[0]), name, len))
 			continue;
@@ -219,12 +224,8 @@ static void bind_objects(const struct box *b, const struct space *s)
 	}
 }
 
-const char *box_bind_imports(const struct box *b)
+const char *box_import_entry_map(void)
 {
-	const struct space *s = image_space(b->opts.im);
-	uint32_t cnt, sym_cnt;
-	const struct image_import *imports = image_imports(b->opts.im, &cnt);
-	const struct image_symbol *syms = image_symbols(b->opts.im, &sym_cnt);
 	if (mmap((void *)BOX_DUMMY, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) !=
 	    (void *)BOX_DUMMY)
 		return "there is no room for the objects of other libraries";
@@ -241,6 +242,16 @@ const char *box_bind_imports(const struct box *b)
 	memcpy(entry + 10, jump, sizeof(jump));
 	if (mprotect(entry, 4096, PROT_READ | PROT_EXEC))
 		return "the stubs of imports cannot be protected";
+	return NULL;
+}
+
+void box_bind_imports(const struct box_object *b)
+{
+	const struct space *s = image_space(b->im);
+	uint32_t cnt, sym_cnt;
+	const struct image_import *imports = image_imports(b->im, &cnt);
+	const struct image_symbol *syms = image_symbols(b->im, &sym_cnt);
+	const uint8_t *entry = (const uint8_t *)BOX_DUMMY + 4096;
 	for (uint32_t i = 0; i < cnt; i++) {
 		uint64_t va = imports[i].loc == LOC_NONE ? UINT64_MAX : space_va(s, imports[i].loc);
 		int seg = va == UINT64_MAX ? -1 : space_seg_of_va(s, va);
@@ -250,7 +261,7 @@ const char *box_bind_imports(const struct box *b)
 		const struct image_symbol *sym = &syms[imports[i].symbol];
 		uint8_t *stub = (uint8_t *)(uintptr_t)(va + b->slide);
 		size_t len;
-		const char *name = image_text(b->opts.im, sym->name, &len);
+		const char *name = image_text(b->im, sym->name, &len);
 		uint64_t model = model_of(name, len), dummy = BOX_DUMMY;
 		if (sym->type == FMT_SYM_OBJECT || sym->type == FMT_SYM_TLS)
 			memcpy(stub, &dummy, 8);
@@ -262,7 +273,6 @@ const char *box_bind_imports(const struct box *b)
 			clear_weak(b, s, imports[i].loc);
 	}
 	bind_objects(b, s);
-	return NULL;
 }
 
 /* From box_enter.S. */
@@ -274,7 +284,6 @@ uint64_t box_import_call(uint32_t number, const uint64_t *args)
 	uint32_t cnt, sym_cnt;
 	const struct image_import *imports = image_imports(b->opts.im, &cnt);
 	const struct image_symbol *syms = image_symbols(b->opts.im, &sym_cnt);
-	(void)args;
 	b->shared->import_calls++;
 	if (number < cnt && imports[number].symbol < sym_cnt) {
 		size_t len;
@@ -284,5 +293,5 @@ uint64_t box_import_call(uint32_t number, const uint64_t *args)
 			box_finish(b->shared, BOX_EXITED);
 		}
 	}
-	return 0;
+	return b->shared->is_trial ? box_trial_import(b, number, args) : 0;
 }

@@ -63,10 +63,10 @@ static bool read_all(int fd, uint64_t off, uint64_t addr, uint64_t len)
 	return true;
 }
 
-static const char *map_segment(const struct box *b, const struct space_seg *s, int fd)
+static const char *map_segment(const struct box_object *b, const struct space_seg *s, int fd)
 {
 	uint64_t va = s->va + b->slide, from = page_down(va), to = page_up(va + s->mem_len);
-	if (va + s->mem_len < va || to > (b->slide ? BOX_TOP : UINT64_C(1) << 46) || from < 0x10000)
+	if (va + s->mem_len < va || to > (b->slide ? BOX_HOST_STACK : UINT64_C(1) << 46) || from < 0x10000)
 		return "a segment lies where the sandbox has no room";
 	uint64_t file_to = page_up(va + s->file_len);
 	bool is_aligned = (va - s->file_off) % PAGE == 0 && s->file_len;
@@ -89,7 +89,7 @@ static const char *map_segment(const struct box *b, const struct space_seg *s, i
 }
 
 /* The address a relocation's word gets. */
-static uint64_t reloc_value(const struct box *b, const struct space *s, uint32_t i)
+static uint64_t reloc_value(const struct box_object *b, const struct space *s, uint32_t i)
 {
 	uint64_t v = space_reloc_value(s, i);
 	if (!(s->reloc_kind[i] & SPACE_REL_WIDE))
@@ -99,9 +99,9 @@ static uint64_t reloc_value(const struct box *b, const struct space *s, uint32_t
 	return v >= first->va && v <= last->va + last->mem_len ? v + b->slide : v;
 }
 
-static void apply_relocations(const struct box *b)
+static void apply_relocations(const struct box_object *b)
 {
-	const struct space *s = image_space(b->opts.im);
+	const struct space *s = image_space(b->im);
 	for (uint32_t i = 0; i < s->reloc_cnt; i++) {
 		unsigned width = s->reloc_kind[i] & 15;
 		int seg = space_seg_of_loc(s, s->reloc_loc[i]);
@@ -114,9 +114,9 @@ static void apply_relocations(const struct box *b)
 	}
 }
 
-static const char *protect(const struct box *b)
+static const char *protect(const struct box_object *b)
 {
-	const struct space *s = image_space(b->opts.im);
+	const struct space *s = image_space(b->im);
 	for (uint32_t i = 0; i < s->seg_cnt; i++) {
 		const struct space_seg *g = &s->segs[i];
 		uint64_t va = g->va + b->slide, from = page_down(va), to = page_up(va + g->mem_len);
@@ -140,9 +140,9 @@ static bool map_fixed(uint64_t addr, uint64_t len)
 	return mmap(at(addr), len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == at(addr);
 }
 
-const char *box_map_target(const struct box *b, int fd)
+const char *box_map_object(const struct box_object *b, int fd)
 {
-	const struct space *s = image_space(b->opts.im);
+	const struct space *s = image_space(b->im);
 	if (!s->seg_cnt)
 		return "the target has no segments";
 	for (uint32_t i = 0; i < s->seg_cnt; i++) {
@@ -153,11 +153,16 @@ const char *box_map_target(const struct box *b, int fd)
 			return why;
 	}
 	apply_relocations(b);
-	const char *why = box_bind_imports(b);
-	if (why)
-		return why;
-	/* The stack has nothing below it: running over its end is a fault. */
-	if (!map_fixed(BOX_STACK, BOX_STACK_LEN) || !map_fixed(BOX_BUFS, BOX_BUF_TOTAL + PAGE) || !map_fixed(BOX_HEAP, BOX_HEAP_LEN))
-		return "there is no room for a stack";
+	box_bind_imports(b);
 	return protect(b);
+}
+
+const char *box_map_places(void)
+{
+	/* The stacks have nothing below them: running over their end is a fault. */
+	bool ok = map_fixed(BOX_STACK, BOX_STACK_LEN) && map_fixed(BOX_HOST_STACK, BOX_STACK_LEN) &&
+		  map_fixed(BOX_BUFS, BOX_BUF_TOTAL + PAGE) && map_fixed(BOX_HEAP, BOX_HEAP_LEN) &&
+		  mmap(at(BOX_LAZY), BOX_LAZY_LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+		       0) == at(BOX_LAZY);
+	return ok ? box_import_entry_map() : "there is no room for a stack";
 }

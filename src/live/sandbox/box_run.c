@@ -23,6 +23,8 @@ static uint64_t now_ns(void)
 
 void box_finish(struct box_shared *s, enum box_end end)
 {
+	if (s->is_trial)
+		box_trial_finish(box_now);
 	memcpy(s->bufs, (const void *)BOX_BUFS, s->bufs_len <= BOX_BUF_TOTAL ? s->bufs_len : 0);
 	s->end = end;
 	s->ns = now_ns() - s->ns;
@@ -55,6 +57,15 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	/* The trapped counter faults without an address; its bytes can be read, since they were fetched. */
 	if (sig == SIGSEGV && info->si_code == SI_KERNEL && is_rdtsc(u))
 		return;
+	if (s->is_trial) {
+		uint64_t ip = (uint64_t)u->uc_mcontext.gregs[REG_RIP];
+		bool goes_on = box_trial_signal(box_now, sig, (uint64_t)(uintptr_t)info->si_addr, &ip);
+		u->uc_mcontext.gregs[REG_RIP] = (greg_t)ip;
+		if (goes_on)
+			return;
+		if (sig == SIGVTALRM)
+			box_finish(s, BOX_TIMEOUT);
+	}
 	s->signal = sig;
 	s->ip = (uint64_t)u->uc_mcontext.gregs[REG_RIP];
 	s->fault = (uint64_t)(uintptr_t)info->si_addr;
@@ -65,7 +76,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 static bool catch_signals(void)
 {
 	static uint8_t stack[65536] __attribute__((aligned(16)));
-	static const int all[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
+	static const int all[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGVTALRM};
 	const stack_t alt = {.ss_sp = stack, .ss_size = sizeof(stack)};
 	struct sigaction act = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 	sigemptyset(&act.sa_mask);
@@ -89,14 +100,17 @@ void box_run(struct box *b)
 	uint64_t sp = (BOX_STACK + BOX_STACK_LEN - 256 - 8 * (uint64_t)cnt) & ~(uint64_t)15;
 	memcpy((void *)(uintptr_t)sp, s->stack, 8 * (size_t)cnt);
 	regs.rsp = sp;
-	if (!catch_signals() || !box_lock(b)) {
+	if (!catch_signals() || (s->is_trial && !box_trial_prepare(b, &regs)) || !box_lock(b)) {
 		s->state = BOX_STATE_LOCK_FAILED;
 		for (;;)
 			syscall(SYS_exit_group, 1);
 	}
 	s->state = BOX_STATE_RUNNING;
 	s->ns = now_ns();
-	box_enter(&regs);
+	if (s->is_trial)
+		box_trial_run(b, &regs);
+	else
+		box_enter(&regs);
 	s->regs = regs;
 	box_finish(s, BOX_RETURNED);
 }
