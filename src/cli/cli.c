@@ -318,7 +318,7 @@ static void cli_note_rest(const struct cli *c, const struct ops_out *o)
 
 static int cli_answer(struct cli *c, struct ses_snap *sn, struct ses_project *p, uint32_t binary)
 {
-	struct ses_call call = {.deadline_ns = cli_deadline(c), .cancel = &cli_interrupted, .caps = ~(uint32_t)0,
+	struct ses_call call = {.deadline_ns = cli_deadline(c), .cancel = &cli_interrupted, .caps = ~(uint32_t)0, .may_consent = true,
 				.max_bytes = ops_arg_u64(&c->args, "max_bytes", 0)};
 	struct buf text = {0};
 	struct ops_out out;

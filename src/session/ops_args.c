@@ -162,6 +162,13 @@ const char *ops_arg_str(const struct ops_args *a, const char *name)
 	return v ? v->text : NULL;
 }
 
+const char *const *ops_arg_texts(const struct ops_args *a, const char *name, size_t *ret_cnt)
+{
+	const struct ops_value *v = ops_arg(a, name);
+	*ret_cnt = v ? v->text_cnt : 0;
+	return v ? (const char *const *)v->texts : NULL;
+}
+
 uint64_t ops_arg_u64(const struct ops_args *a, const char *name, uint64_t otherwise)
 {
 	const struct ops_value *v = ops_arg(a, name);

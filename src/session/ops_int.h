@@ -23,6 +23,7 @@ struct err *ops_heads(struct ops_req *rq);
 struct err *ops_disasm(struct ops_req *rq);
 struct err *ops_blocks(struct ops_req *rq);
 struct err *ops_decompile(struct ops_req *rq);
+struct err *ops_verify(struct ops_req *rq);
 struct err *ops_callgraph(struct ops_req *rq);
 struct err *ops_check(struct ops_req *rq);
 struct err *ops_analyze(struct ops_req *rq);

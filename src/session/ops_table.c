@@ -39,6 +39,12 @@ static const struct ops_param p_decompile[] = {
 	P_FLAG("all", "every function, with --output"),
 	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "DIR", .help = "write files that compile, with scry.h and a Makefile"},
 	P_COMMON};
+static const struct ops_param p_verify[] = {
+	{.name = "func", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "FUNC", .help = "functions, or addresses inside them"},
+	P_FLAG("all", "every function"),
+	{.name = "seeds", .type = OPS_INT, .value = "N", .help = "states to try for each (16)"},
+	{.name = "cpu_ms", .type = OPS_INT, .value = "N", .help = "milliseconds of the processor a run may take (50)"},
+	P_FLAG("yes_run_target", "agree to running code of this file, once and for all"), P_LIST, P_COMMON};
 static const struct ops_param p_blocks[] = {P_FUNC(true, "the function, or an address inside it"),
 					    P_FLAG("dot", "as a graph in the DOT language"),
 					    P_FLAG("svg", "as a drawing"), P_LIST, P_COMMON};
@@ -255,6 +261,9 @@ static const struct ops_column c_salvage[] = {{"entries", "entries kept", 'l'}, 
 					      {"aside", "damaged file", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_decompile[] = {{"path", "path", 'l'}, {"functions", "functions", 'l'}, {"failed", "without C", 'l'},
 						{"files", "files", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_verify[] = {{"addr", "ADDR", 'r'}, {"func", "FUNCTION", 'l'}, {"status", "STATUS", 'l'}, {"level", "LEVEL", 'l'},
+					     {"inputs", "INPUTS", 'r'}, {"blocks_hit", "REACHED", 'r'}, {"blocks", "BLOCKS", 'r'},
+					     {"why", "WHY", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_doctor[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {"fix", "WHAT TO DO", 'l'},
 					     {NULL, NULL, 0}};
 static const struct ops_column c_analyze[] = {{"file", "file", 'l'}, {"functions", "functions", 'l'}, {"instructions", "instructions", 'l'},
@@ -289,6 +298,10 @@ static const struct ops_op ops_all[] = {
 	 .columns = c_decompile, .run = ops_decompile, .help = "a function as C that compiles",
 	 .details = "So far the lowest level: registers are variables, control is goto, and the C says what each instruction does. "
 		    "Needs nothing but scry.h."},
+	{.name = "verify", .cap = SES_CAP_RUN_TARGET, .shape = OPS_LIST, .needs_target = true, .params = p_verify, .columns = c_verify,
+	 .run = ops_verify, .help = "run functions and their C on the same inputs, and compare",
+	 .details = "Runs code of the target in a locked-down process; agree with --yes-run-target, once for a file. equal says that so many "
+		    "inputs gave the same results, memory and calls, and which part of the function they reached: a test, no proof."},
 	READ("xrefs", OPS_LIST, p_xrefs, c_xrefs, ops_xrefs, "who refers to an address, or what it refers to"),
 	READ("callgraph", OPS_LIST, p_callgraph, c_calls, ops_callgraph, "who calls whom"),
 	READ("strings", OPS_LIST, p_strings, c_strings, ops_strings, "the strings found"),

@@ -35,6 +35,7 @@ struct ses_call {
 	const atomic_bool *cancel; /* may be null */
 	uint64_t max_bytes;        /* of the answer, 0: none; cut at the edge of an item, with `next` */
 	uint32_t caps;             /* enum ses_cap bits */
+	bool may_consent;          /* a person at the command line asks: may agree to running the target */
 };
 
 struct ses_progress {

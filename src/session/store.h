@@ -70,6 +70,10 @@ char *store_project_path(const struct store *st, const char *id);
 _must_use_ struct err *store_make_projects(const struct store *st);
 
 /* The 64 digits of a hash, NUL-terminated. */
+/* Whether this user agreed to run the target with these bytes; and that they do now. Errors readonly, io. */
+bool store_has_consent(struct store *st, const uint8_t sha256[32]);
+_must_use_ struct err *store_put_consent(struct store *st, const uint8_t sha256[32]);
+
 void store_hex(const uint8_t sha256[32], char ret[65]);
 /* Bytes from twice as many digits in lower case; false when others are among them. `ret` may be null. */
 bool store_unhex(const char *digits, size_t cnt, uint8_t *ret);

@@ -165,6 +165,40 @@ struct err *store_put_sha256(struct store *st, const struct file *f, const uint8
 	return NULL;
 }
 
+bool store_has_consent(struct store *st, const uint8_t sha256[32])
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_global_path(st);
+	_cleanup_db_ sqlite3 *db = path ? db_open_read(path) : NULL;
+	_cleanup_stmt_ sqlite3_stmt *q = NULL;
+	if (!db || sqlite3_prepare_v2(db, "SELECT 1 FROM consent WHERE sha256=?1 AND uid=?2", -1, &q, NULL) != SQLITE_OK)
+		return false;
+	sqlite3_bind_blob(q, 1, sha256, 32, SQLITE_STATIC);
+	sqlite3_bind_int64(q, 2, (sqlite3_int64)geteuid());
+	return sqlite3_step(q) == SQLITE_ROW;
+}
+
+struct err *store_put_consent(struct store *st, const uint8_t sha256[32])
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_global_path(st);
+	_cleanup_db_ sqlite3 *db = NULL;
+	_cleanup_stmt_ sqlite3_stmt *q = NULL;
+	struct err *e = path ? store_make_root(st) : &err_nomem;
+	if (!e)
+		e = db_open_write(path, store_global_schema, "DELETE", &db);
+	if (e)
+		return e;
+	if (sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO consent(sha256, uid, time_ns) VALUES(?1, ?2, ?3)", -1, &q, NULL) != SQLITE_OK)
+		return db_error(db, path);
+	sqlite3_bind_blob(q, 1, sha256, 32, SQLITE_STATIC);
+	sqlite3_bind_int64(q, 2, (sqlite3_int64)geteuid());
+	sqlite3_bind_int64(q, 3, store_now_ns());
+	if (sqlite3_step(q) != SQLITE_DONE || sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+		return db_error(db, path);
+	return NULL;
+}
+
 struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct edits_state *ret, struct edits_view **ret_edits)
 {
 	_cleanup_as_ struct store_as was = store_as_user(st);

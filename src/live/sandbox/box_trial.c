@@ -21,6 +21,7 @@ static uint64_t made[BOX_PAGE_MAX]; /* pages of the lazy region that were touche
 static uint32_t made_cnt;
 static uint8_t saved[BOX_BLOCK_MAX]; /* first bytes of blocks, under the breakpoints */
 static uint32_t import_calls;
+static unsigned long fs_base;
 
 /* --- values --------------------------------------------------------------------------------------------------------- */
 /* How words are made differs from seed to seed: which share of them points somewhere. */
@@ -93,7 +94,7 @@ bool box_trial_prepare(struct box *b, struct box_regs *regs)
 	fill(s->seed, BOX_STACK + BOX_STACK_LEN - 4096, 4096);
 	fill_regs(s->seed, regs);
 	regs->rsp = BOX_STACK + BOX_STACK_LEN - 2048;
-	return put_breakpoints(s) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
+	return put_breakpoints(s) && !syscall(SYS_arch_prctl, ARCH_GET_FS, &fs_base) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
 
 /* --- running --------------------------------------------------------------------------------------------------------- */
@@ -106,8 +107,6 @@ void box_on_stack(void (*fn)(struct scry_x86_64 *), struct scry_x86_64 *arg, uin
 static void run_c(struct box *b, struct box_regs *r)
 {
 	struct scry_x86_64 *m = &machine;
-	unsigned long fs = 0;
-	syscall(SYS_arch_prctl, ARCH_GET_FS, &fs);
 	m->rdi = r->rdi;
 	m->rsi = r->rsi;
 	m->rdx = r->rdx;
@@ -117,7 +116,7 @@ static void run_c(struct box *b, struct box_regs *r)
 	m->rax = r->rax;
 	m->r11 = r->target;
 	m->rsp = r->rsp - 8;
-	m->fsbase = fs;
+	m->fsbase = fs_base;
 	m->mxcsr = 0x1f80;
 	m->fcw = 0x37f;
 	m->pf = m->zf = 1; /* as the xor before the call leaves them */

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/verify/verify.h"
+
+#include "format/fmt.h"
+#include "live/sandbox/box.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+struct verify {
+	struct verify_opts opts;
+	const struct verify_func *funcs;
+	uint32_t func_cnt;
+	uint64_t *code_va;  /* per function, 0: not in the object */
+	struct buf object;  /* the compiled file's bytes */
+	struct buf image_bytes;
+	struct image *code;
+	int code_fd;
+	struct box *box;
+	struct box_page *pages; /* of the first run, BOX_PAGE_MAX */
+	uint8_t *hit;           /* per block of the function: reached by a run that was compared */
+	uint8_t *hit_now;       /* ... by this run */
+};
+
+const char *verify_status_name(enum verify_status s)
+{
+	static const char *const names[] = {"not_run", "compiles", "equal", "differs", "unrepeatable", "inconclusive"};
+	return s < VERIFY_STATUS_COUNT ? names[s] : "not_run";
+}
+
+const char *verify_missing(const struct verify *v)
+{
+	return box_missing(v->box);
+}
+
+/* --- compiling ----------------------------------------------------------------------------------------------------- */
+static struct err *put_file(const char *dir, const char *name, const char *s, size_t len)
+{
+	char path[160];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	FILE *f = fopen(path, "we");
+	bool ok = f && fwrite(s, 1, len, f) == len;
+	if (f && fclose(f))
+		ok = false;
+	return ok ? NULL : err_os(errno, "%s", path);
+}
+
+/* The first line of what the compiler said. */
+static struct err *compiler_said(const char *dir, const char *cc)
+{
+	char path[160], line[200] = "";
+	snprintf(path, sizeof(path), "%s/said", dir);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && !strstr(line, "error"))
+		;
+	if (f)
+		fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	return err_new(ERR_BAD_INPUT, "%s does not take the C: %s", cc, line);
+}
+
+static struct err *compile(const char *dir, const char *cc, const char *level)
+{
+	char c[160], so[160], said[160];
+	snprintf(c, sizeof(c), "%s/code.c", dir);
+	snprintf(so, sizeof(so), "%s/code.so", dir);
+	snprintf(said, sizeof(said), "%s/said", dir);
+	/* Nothing is linked in: what the compiler calls on its own (memcpy) is an import, and bound as the target's are. */
+	const char *const argv[] = {cc, level, "-std=gnu11", "-w", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector",
+				    "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-ffp-contract=off", "-Wl,-z,norelro",
+				    "-Wl,-z,now", "-Wl,--hash-style=sysv", "-o", so, c, NULL};
+	posix_spawn_file_actions_t acts;
+	pid_t pid;
+	int status = -1;
+	posix_spawn_file_actions_init(&acts);
+	posix_spawn_file_actions_addopen(&acts, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&acts, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&acts, STDERR_FILENO, said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	int os_errno = posix_spawnp(&pid, cc, &acts, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&acts);
+	if (os_errno)
+		return err_fix(err_new(ERR_ENV, "%s cannot be started: %s", cc, strerror(os_errno)), "install gcc");
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status == 0 ? NULL : compiler_said(dir, cc);
+}
+
+static struct err *read_object(struct verify *v, const char *path)
+{
+	struct stat st;
+	v->code_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (v->code_fd < 0 || fstat(v->code_fd, &st))
+		return err_os(errno, "%s", path);
+	char *at = buf_room(&v->object, (size_t)st.st_size);
+	if (!at)
+		return &err_nomem;
+	if (pread(v->code_fd, at, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
+		return err_new(ERR_IO, "%s changed while it was read", path);
+	v->object.len = (size_t)st.st_size;
+	return NULL;
+}
+
+static uint64_t symbol_va(const struct fmt_bin *bin, const char *name)
+{
+	size_t len = strlen(name);
+	for (size_t i = 0; i < bin->symbols.cnt; i++) {
+		const struct fmt_symbol *s = &bin->symbols.data[i];
+		if (s->name.len == len && s->is_dynamic && !s->is_undefined && !memcmp(s->name.s, name, len))
+			return s->va;
+	}
+	return 0;
+}
+
+static struct err *load_object(struct verify *v)
+{
+	static const uint8_t no_sha[32];
+	struct fmt_bin *bin;
+	struct image_data d;
+	struct err *e = fmt_open((const uint8_t *)v->object.data, v->object.len, &bin);
+	if (e)
+		return e;
+	for (uint32_t i = 0; i < v->func_cnt; i++)
+		v->code_va[i] = symbol_va(bin, v->funcs[i].name);
+	e = image_data_from_fmt(bin, no_sha, &d);
+	if (!e) {
+		e = image_serialize(&d, &v->image_bytes);
+		image_data_fini(&d);
+	}
+	if (!e)
+		e = image_open_mem(v->image_bytes.data, v->image_bytes.len, (const uint8_t *)v->object.data, v->object.len, NULL, &v->code);
+	fmt_bin_free(bin);
+	return e;
+}
+
+static void remove_folder(const char *dir)
+{
+	static const char *const names[] = {"code.c", "scry.h", "code.so", "said"};
+	char path[160];
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
+static struct err *build(struct verify *v, const struct buf *text, const char *header, size_t header_len)
+{
+	const char *tmp = getenv("TMPDIR");
+	char dir[100], so[160];
+	snprintf(dir, sizeof(dir), "%.60s/scry-verify-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(dir))
+		return err_os(errno, "%s", dir);
+	struct err *e = put_file(dir, "code.c", text->data, text->len);
+	if (!e)
+		e = put_file(dir, "scry.h", header, header_len);
+	if (!e)
+		e = compile(dir, v->opts.cc, v->opts.level);
+	snprintf(so, sizeof(so), "%s/code.so", dir);
+	if (!e)
+		e = read_object(v, so);
+	/* The open descriptor keeps the file as long as it is needed. */
+	remove_folder(dir);
+	return e ? e : load_object(v);
+}
+
+struct err *verify_open(const struct verify_opts *opts, const struct buf *text, const char *header, size_t header_len,
+			const struct verify_func *funcs, uint32_t func_cnt, struct verify **ret)
+{
+	struct verify *v = calloc(1, sizeof(*v));
+	if (!v)
+		return &err_nomem;
+	v->opts = *opts;
+	v->funcs = funcs;
+	v->func_cnt = func_cnt;
+	v->code_fd = -1;
+	v->code_va = calloc(func_cnt + 1, sizeof(*v->code_va));
+	v->pages = calloc(BOX_PAGE_MAX, sizeof(*v->pages));
+	v->hit = calloc(BOX_BLOCK_MAX, 1);
+	v->hit_now = calloc(BOX_BLOCK_MAX, 1);
+	struct err *e = v->code_va && v->pages && v->hit && v->hit_now ? build(v, text, header, header_len) : &err_nomem;
+	const struct box_opts box = {.im = opts->im, .fd = opts->fd, .wall_ms = 20 * opts->cpu_ms + 1000, .cpu_s = 5,
+				     .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
+	if (!e)
+		e = box_open(&box, &v->box);
+	if (e) {
+		verify_close(v);
+		return e;
+	}
+	*ret = v;
+	return NULL;
+}
+
+void verify_close(struct verify *v)
+{
+	if (!v)
+		return;
+	box_close(v->box);
+	image_unref(v->code);
+	if (v->code_fd >= 0)
+		close(v->code_fd);
+	buf_fini(&v->object);
+	buf_fini(&v->image_bytes);
+	free(v->code_va);
+	free(v->pages);
+	free(v->hit);
+	free(v->hit_now);
+	free(v);
+}
+
+/* --- comparing ----------------------------------------------------------------------------------------------------- */
+static bool is_clean(const struct box_result *r)
+{
+	return r->end == BOX_RETURNED || r->end == BOX_EXITED;
+}
+
+/* What differs between two outcomes, as text; false: nothing. The pages of `a` were copied. */
+static bool differ(const struct box_outcome *a, const struct box_page *a_pages, const struct box_outcome *b, char *why, size_t cap)
+{
+	const struct box_result *x = &a->result, *y = &b->result;
+	if (x->end != y->end) {
+		snprintf(why, cap, "ends: %s, C: %s (signal %d)", box_end_name(x->end), box_end_name(y->end), y->signal);
+		return true;
+	}
+	if (x->end == BOX_RETURNED && (x->rax != y->rax || x->rdx != y->rdx)) {
+		snprintf(why, cap, "rax 0x%llx, C: 0x%llx; rdx 0x%llx, C: 0x%llx", (unsigned long long)x->rax,
+			 (unsigned long long)y->rax, (unsigned long long)x->rdx, (unsigned long long)y->rdx);
+		return true;
+	}
+	if (x->end == BOX_RETURNED && (x->xmm0[0] != y->xmm0[0] || x->xmm0[1] != y->xmm0[1])) {
+		snprintf(why, cap, "xmm0 0x%llx, C: 0x%llx", (unsigned long long)x->xmm0[0], (unsigned long long)y->xmm0[0]);
+		return true;
+	}
+	if (x->import != y->import || a->trace != b->trace || x->import_calls != y->import_calls) {
+		snprintf(why, cap, "imports: %u calls, C: %u, or other arguments", x->import_calls, y->import_calls);
+		return true;
+	}
+	for (uint32_t i = 0; i < a->page_cnt && i < b->page_cnt; i++) {
+		if (a_pages[i].addr == b->pages[i].addr && a_pages[i].hash == b->pages[i].hash)
+			continue;
+		snprintf(why, cap, "memory near 0x%llx of the process", (unsigned long long)a_pages[i].addr);
+		return true;
+	}
+	if (a->page_cnt != b->page_cnt) {
+		snprintf(why, cap, "%u pages touched, C: %u", a->page_cnt, b->page_cnt);
+		return true;
+	}
+	return false;
+}
+
+/* Why a run that was not clean was not. */
+static void say_unclean(const struct box_result *r, char *why, size_t cap)
+{
+	if (r->end == BOX_SIGNAL)
+		snprintf(why, cap, "signal %d at 0x%llx, address 0x%llx", r->signal, (unsigned long long)r->ip, (unsigned long long)r->fault);
+	else if (r->end == BOX_SYSCALL)
+		snprintf(why, cap, "makes system call %d", r->syscall_nr);
+	else
+		snprintf(why, cap, "%s", box_end_name(r->end));
+}
+
+static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct verify_verdict *ret)
+{
+	const struct verify_func *f = &v->funcs[i];
+	struct box_trial t = {.va = f->va, .seed = seed, .blocks = f->blocks, .block_cnt = f->block_cnt, .cpu_ms = v->opts.cpu_ms};
+	struct box_outcome first, again, c;
+	struct err *e = box_try(v->box, &t, &first);
+	if (e)
+		return e;
+	ret->tried++;
+	if (!is_clean(&first.result)) {
+		if (!ret->inputs)
+			say_unclean(&first.result, ret->why, sizeof(ret->why));
+		return NULL;
+	}
+	uint32_t block_cnt = MIN(f->block_cnt, (uint32_t)BOX_BLOCK_MAX);
+	memcpy(v->pages, first.pages, first.page_cnt * sizeof(*v->pages));
+	memcpy(v->hit_now, first.blocks_hit, block_cnt);
+	t.blocks = NULL;
+	e = box_try(v->box, &t, &again);
+	if (e)
+		return e;
+	char why[sizeof(ret->why)];
+	if (differ(&first, v->pages, &again, why, sizeof(why))) {
+		if (!ret->inputs) {
+			ret->status = VERIFY_UNREPEATABLE;
+			memcpy(ret->why, why, sizeof(why));
+		}
+		return NULL;
+	}
+	t.code_va = v->code_va[i];
+	e = box_try(v->box, &t, &c);
+	if (e)
+		return e;
+	for (uint32_t k = 0; k < block_cnt; k++)
+		v->hit[k] |= v->hit_now[k] != 0;
+	ret->inputs++;
+	ret->status = VERIFY_EQUAL;
+	ret->why[0] = '\0';
+	if (differ(&first, v->pages, &c, ret->why, sizeof(ret->why))) {
+		ret->status = VERIFY_DIFFERS;
+		ret->seed = seed;
+	}
+	return NULL;
+}
+
+struct err *verify_run(struct verify *v, uint32_t i, struct verify_verdict *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->status = VERIFY_INCONCLUSIVE;
+	ret->blocks = v->funcs[i].block_cnt;
+	if (!v->code_va[i]) {
+		ret->status = VERIFY_NOT_RUN;
+		snprintf(ret->why, sizeof(ret->why), "there is no C for it");
+		return NULL;
+	}
+	memset(v->hit, 0, BOX_BLOCK_MAX);
+	for (uint32_t k = 0; k < v->opts.seeds && ret->status != VERIFY_DIFFERS; k++) {
+		struct err *e = one_seed(v, i, k, ret);
+		if (e)
+			return e;
+	}
+	for (uint32_t k = 0; k < MIN(ret->blocks, (uint32_t)BOX_BLOCK_MAX); k++)
+		ret->blocks_hit += v->hit[k] == 1;
+	return NULL;
+}

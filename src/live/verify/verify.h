@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_VERIFY_VERIFY_H
+#define LIVE_VERIFY_VERIFY_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "image/image.h"
+
+/*
+ * Whether a function's C does what its machine code does: both are run in the sandbox on the same states, made from seeds,
+ * and what they leave is compared: how they ended, the registers of results, every page of memory but the stack, the
+ * imports called in order with their first arguments. This is testing, not proof: a verdict says on how many
+ * inputs, and which share of the function's blocks they reached. It is what the target's own process says.
+ */
+enum verify_status { VERIFY_NOT_RUN, VERIFY_COMPILES, VERIFY_EQUAL, VERIFY_DIFFERS, VERIFY_UNREPEATABLE, VERIFY_INCONCLUSIVE,
+		     VERIFY_STATUS_COUNT };
+
+const char *verify_status_name(enum verify_status s);
+
+/* A function to verify. */
+struct verify_func {
+	uint64_t va;
+	const char *name;       /* of its C form */
+	const uint64_t *blocks; /* starts of its blocks, borrowed */
+	uint32_t block_cnt;
+};
+
+struct verify_verdict {
+	enum verify_status status;
+	uint32_t inputs;        /* clean, repeatable runs that were compared */
+	uint32_t tried;         /* seeds */
+	uint32_t blocks, blocks_hit; /* of the function; by those runs */
+	uint64_t seed;          /* of the first difference */
+	char why[160];          /* what differs, or why nothing could be said; "" */
+};
+
+struct verify_opts {
+	const struct image *im;
+	int fd;                 /* the target's file */
+	const char *cc;         /* "gcc" */
+	const char *level;      /* "-O1" */
+	uint32_t seeds;         /* at most so many a function */
+	uint32_t cpu_ms;        /* a run at most */
+};
+
+struct verify;
+
+/*
+ * Compiles `text` (C of all of `funcs`, with scry.h's text `header` beside it) in a temporary folder and makes the sandbox with it.
+ * Errors: env (no compiler), bad_input with the compiler's first words (the C does not compile), and box_open()'s.
+ */
+_must_use_ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, const char *header, size_t header_len,
+				   const struct verify_func *funcs, uint32_t func_cnt, struct verify **ret);
+void verify_close(struct verify *v);
+
+/* Verifies function `i` of those given. Errors: env, io. */
+_must_use_ struct err *verify_run(struct verify *v, uint32_t i, struct verify_verdict *ret);
+
+/* What the sandbox could not get from the kernel, as box_missing(). */
+const char *verify_missing(const struct verify *v);
+
+#endif
