@@ -459,10 +459,11 @@ static bool put_end(struct printer *p, uint32_t r)
 		put_goto(p, rec->c);
 		return true;
 	case IR_SWITCH:
+		/* Addresses as the file gives them. */
 		buf_add_str(p->text, "\tswitch (");
 		if (!put_value(p, rec->a))
 			return false;
-		buf_add_str(p->text, ") {\n");
+		buf_add_str(p->text, " - m->image) {\n");
 		for (uint32_t i = 0; i + 1 < rec->c; i += 2) {
 			uint64_t v;
 			if (!ir_const_get(f, f->lists[rec->b + i], &v))

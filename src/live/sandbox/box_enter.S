@@ -108,7 +108,31 @@ box_import_entry:
 	mov %rsp, %rsi
 	cld
 	call box_import_call
+	/* What the ABI lets a callee change is the same after every import, whoever called. */
+	xor %ecx, %ecx
+	xor %edx, %edx
+	xor %esi, %esi
+	xor %edi, %edi
+	xor %r8d, %r8d
+	xor %r9d, %r9d
+	xor %r10d, %r10d
+	xor %r11d, %r11d
 	pxor %xmm0, %xmm0
+	pxor %xmm1, %xmm1
+	pxor %xmm2, %xmm2
+	pxor %xmm3, %xmm3
+	pxor %xmm4, %xmm4
+	pxor %xmm5, %xmm5
+	pxor %xmm6, %xmm6
+	pxor %xmm7, %xmm7
+	pxor %xmm8, %xmm8
+	pxor %xmm9, %xmm9
+	pxor %xmm10, %xmm10
+	pxor %xmm11, %xmm11
+	pxor %xmm12, %xmm12
+	pxor %xmm13, %xmm13
+	pxor %xmm14, %xmm14
+	pxor %xmm15, %xmm15
 	mov %rbp, %rsp
 	pop %rbp
 	ret

@@ -76,10 +76,11 @@ static struct err *compile(const char *dir, const char *cc, const char *level)
 	snprintf(c, sizeof(c), "%s/code.c", dir);
 	snprintf(so, sizeof(so), "%s/code.so", dir);
 	snprintf(said, sizeof(said), "%s/said", dir);
-	/* Nothing is linked in: what the compiler calls on its own (memcpy) is an import, and bound as the target's are. */
+	/* Nothing is linked in but what the compiler needs for wide division; memcpy is an import, and bound as the target's
+	 * are. */
 	const char *const argv[] = {cc, level, "-std=gnu11", "-w", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector",
 				    "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-ffp-contract=off", "-Wl,-z,norelro",
-				    "-Wl,-z,now", "-Wl,--hash-style=sysv", "-o", so, c, NULL};
+				    "-Wl,-z,now", "-Wl,--hash-style=sysv", "-o", so, c, "-lgcc", NULL};
 	posix_spawn_file_actions_t acts;
 	pid_t pid;
 	int status = -1;
@@ -189,7 +190,7 @@ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, 
 	v->hit = calloc(BOX_BLOCK_MAX, 1);
 	v->hit_now = calloc(BOX_BLOCK_MAX, 1);
 	struct err *e = v->code_va && v->pages && v->hit && v->hit_now ? build(v, text, header, header_len) : &err_nomem;
-	const struct box_opts box = {.im = opts->im, .fd = opts->fd, .wall_ms = 20 * opts->cpu_ms + 1000, .cpu_s = 5,
+	const struct box_opts box = {.im = opts->im, .fd = opts->fd, .wall_ms = 60 * opts->cpu_ms + 1000, .cpu_s = 5,
 				     .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
 	if (!e)
 		e = box_open(&box, &v->box);
@@ -299,6 +300,7 @@ static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct 
 		return NULL;
 	}
 	t.code_va = v->code_va[i];
+	t.cpu_ms = v->opts.cpu_ms * 20; /* every instruction is a statement */
 	e = box_try(v->box, &t, &c);
 	if (e)
 		return e;
