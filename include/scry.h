@@ -1032,19 +1032,31 @@ SCRY_INLINE void scry_take_fx(struct scry_x86_64 *m, int what)
 	"rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", \
 		"xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc"
 
-static __attribute__((noinline, unused)) void scry_call(struct scry_x86_64 *m, uintptr_t target)
+#ifdef __clang__
+#define SCRY_OUTLINE __attribute__((noinline, unused))
+#else
+#define SCRY_OUTLINE __attribute__((noinline, noclone, unused))
+#endif
+
+/* Where code that was called comes back to. */
+extern const char scry_call_back[] __attribute__((visibility("hidden")));
+
+/* `back` is the address the machine code would have come back to: what is left of it on the stack is made right. */
+static SCRY_OUTLINE void scry_call(struct scry_x86_64 *m, uintptr_t target, uintptr_t back)
 {
 	struct scry_x86_64 *outer = scry_now;
 	scry_fill_fx(m, 0, 0);
 	scry_now = m;
 	scry_kept = target;
 	__asm__ volatile(SCRY_STATE_IN "mov 32(%%rdi), %%rsp; mov 56(%%rdi), %%rdi; call *%[kept]\n"
-			 "mov %%rdi, %[kept]; mov %[now], %%rdi; mov %%rsp, 32(%%rdi); mov %[kept], %%rdi\n" SCRY_STATE_OUT("")
+			 "scry_call_back: mov %%rdi, %[kept]; mov %[now], %%rdi; mov %%rsp, 32(%%rdi); mov %[kept], %%rdi\n" SCRY_STATE_OUT("")
 			 : "+D"(m)
 			 : SCRY_STATE_ARGS
 			 : SCRY_STATE_CLOBBERS);
 	scry_now = outer;
 	scry_take_fx(m, SCRY_X87);
+	if (scry_load64(m->rsp - 8) == (uintptr_t)scry_call_back)
+		scry_store64(m->rsp - 8, back);
 }
 
 /* The upper halves of the registers of AVX, for what names them. */
@@ -1071,11 +1083,11 @@ static __attribute__((noinline, unused)) void scry_call(struct scry_x86_64 *m, u
 	} while (0)
 
 /* Goes on in machine code with the state as it is, until that returns to this function's caller. */
-static __attribute__((noinline, unused)) void scry_leave(struct scry_x86_64 *m, uintptr_t target)
+static SCRY_OUTLINE void scry_leave(struct scry_x86_64 *m, uintptr_t target)
 {
 	uintptr_t pc = scry_load64(m->rsp);
 	m->rsp += 8;
-	scry_call(m, target);
+	scry_call(m, target, pc);
 	m->pc = pc;
 }
 #endif

@@ -515,6 +515,9 @@ static bool put_statement(struct printer *p, uint32_t r)
 		buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_call(m, ");
 		if (!put_target(p, rec->a))
 			return refuse(p, rec);
+		buf_add_str(p->text, ", ");
+		if (!put_target(p, rec->b))
+			return refuse(p, rec);
 		buf_add_str(p->text, ");");
 		put_comment(p, rec->a);
 		buf_add_str(p->text, "\n\tSCRY_LOAD;\n");

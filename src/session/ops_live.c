@@ -115,12 +115,11 @@ static struct err *run_batch(struct batch *b, const uint32_t *funcs, uint32_t cn
 	}
 	if (!e && text.failed)
 		e = &err_nomem;
-	size_t header_len;
-	const char *header = ses_code_header(&header_len);
-	const struct verify_opts opts = {.im = rq->sn->im, .fd = b->fd, .cc = "gcc", .level = "-O1", .seeds = b->seeds, .cpu_ms = b->cpu_ms};
+	struct verify_opts opts = {.im = rq->sn->im, .fd = b->fd, .cc = "gcc", .level = "-O1", .seeds = b->seeds, .cpu_ms = b->cpu_ms};
+	opts.header = ses_code_header(&opts.header_len);
 	struct verify *v = NULL;
 	if (!e)
-		e = verify_open(&opts, &text, header, header_len, list, cnt, &v);
+		e = verify_open(&opts, &text, list, cnt, &v);
 	for (uint32_t i = 0; !e && i < cnt && !b->stopped; i++) {
 		struct verify_verdict verdict;
 		e = ses_call_check(rq->call);

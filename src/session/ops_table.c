@@ -40,7 +40,8 @@ static const struct ops_param p_decompile[] = {
 	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "DIR", .help = "write files that compile, with scry.h and a Makefile"},
 	P_COMMON};
 static const struct ops_param p_verify[] = {
-	{.name = "func", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "FUNC", .help = "functions, or addresses inside them"},
+	{.name = "func", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "FUNC",
+	 .help = "functions, or addresses inside them"},
 	P_FLAG("all", "every function"),
 	{.name = "seeds", .type = OPS_INT, .value = "N", .help = "states to try for each (16)"},
 	{.name = "cpu_ms", .type = OPS_INT, .value = "N", .help = "milliseconds of the processor a run may take (50)"},

@@ -155,7 +155,7 @@ static void remove_folder(const char *dir)
 	rmdir(dir);
 }
 
-static struct err *build(struct verify *v, const struct buf *text, const char *header, size_t header_len)
+static struct err *build(struct verify *v, const struct buf *text)
 {
 	const char *tmp = getenv("TMPDIR");
 	char dir[100], so[160];
@@ -164,7 +164,7 @@ static struct err *build(struct verify *v, const struct buf *text, const char *h
 		return err_os(errno, "%s", dir);
 	struct err *e = put_file(dir, "code.c", text->data, text->len);
 	if (!e)
-		e = put_file(dir, "scry.h", header, header_len);
+		e = put_file(dir, "scry.h", v->opts.header, v->opts.header_len);
 	if (!e)
 		e = compile(dir, v->opts.cc, v->opts.level);
 	snprintf(so, sizeof(so), "%s/code.so", dir);
@@ -175,8 +175,8 @@ static struct err *build(struct verify *v, const struct buf *text, const char *h
 	return e ? e : load_object(v);
 }
 
-struct err *verify_open(const struct verify_opts *opts, const struct buf *text, const char *header, size_t header_len,
-			const struct verify_func *funcs, uint32_t func_cnt, struct verify **ret)
+struct err *verify_open(const struct verify_opts *opts, const struct buf *text, const struct verify_func *funcs,
+			uint32_t func_cnt, struct verify **ret)
 {
 	struct verify *v = calloc(1, sizeof(*v));
 	if (!v)
@@ -189,7 +189,7 @@ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, 
 	v->pages = calloc(BOX_PAGE_MAX, sizeof(*v->pages));
 	v->hit = calloc(BOX_BLOCK_MAX, 1);
 	v->hit_now = calloc(BOX_BLOCK_MAX, 1);
-	struct err *e = v->code_va && v->pages && v->hit && v->hit_now ? build(v, text, header, header_len) : &err_nomem;
+	struct err *e = v->code_va && v->pages && v->hit && v->hit_now ? build(v, text) : &err_nomem;
 	const struct box_opts box = {.im = opts->im, .fd = opts->fd, .wall_ms = 60 * opts->cpu_ms + 1000, .cpu_s = 5,
 				     .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
 	if (!e)

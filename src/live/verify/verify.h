@@ -39,6 +39,8 @@ struct verify_opts {
 	int fd;                 /* the target's file */
 	const char *cc;         /* "gcc" */
 	const char *level;      /* "-O1" */
+	const char *header;     /* the text of scry.h */
+	size_t header_len;
 	uint32_t seeds;         /* at most so many a function */
 	uint32_t cpu_ms;        /* a run at most */
 };
@@ -46,11 +48,11 @@ struct verify_opts {
 struct verify;
 
 /*
- * Compiles `text` (C of all of `funcs`, with scry.h's text `header` beside it) in a temporary folder and makes the sandbox with it.
+ * Compiles `text` (C of all of `funcs`) in a temporary folder, scry.h beside it, and makes the sandbox with it.
  * Errors: env (no compiler), bad_input with the compiler's first words (the C does not compile), and box_open()'s.
  */
-_must_use_ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, const char *header, size_t header_len,
-				   const struct verify_func *funcs, uint32_t func_cnt, struct verify **ret);
+_must_use_ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, const struct verify_func *funcs,
+				   uint32_t func_cnt, struct verify **ret);
 void verify_close(struct verify *v);
 
 /* Verifies function `i` of those given. Errors: env, io. */
