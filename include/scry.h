@@ -708,6 +708,37 @@ SCRY_INLINE uint80_t scry_fround80(uint80_t a)
 	return scry_fresult80(a, a, f);
 }
 
+/* To an integer as the control word's two bits `rc` say, whatever they are now. */
+SCRY_INLINE uint80_t scry_fint80(uint80_t a, unsigned rc)
+{
+	long double f = scry_f80(a);
+	uint16_t was, now;
+	__asm__ volatile("fnstcw %0" : "=m"(was));
+	now = (uint16_t)((was & ~0xc00u) | rc << 10);
+	__asm__ volatile("fldcw %1\n\tfrndint\n\tfldcw %2" : "+t"(f) : "m"(now), "m"(was));
+	return scry_fresult80(a, a, f);
+}
+
+SCRY_INLINE uint80_t scry_fnearest80(uint80_t a)
+{
+	return scry_fint80(a, 0);
+}
+
+SCRY_INLINE uint80_t scry_ffloor80(uint80_t a)
+{
+	return scry_fint80(a, 1);
+}
+
+SCRY_INLINE uint80_t scry_fceil80(uint80_t a)
+{
+	return scry_fint80(a, 2);
+}
+
+SCRY_INLINE uint80_t scry_ftrunc80(uint80_t a)
+{
+	return scry_fint80(a, 3);
+}
+
 SCRY_INLINE uint80_t scry_fcvt80_64(uint64_t a)
 {
 	return scry_isnan64(a) ? scry_fresult80(scry_bits_f80((long double)scry_f64(a)), 0, 0)
@@ -1027,7 +1058,8 @@ SCRY_INLINE void scry_take_fx(struct scry_x86_64 *m, int what)
 		[host_fcw] "i"(offsetof(struct scry_x86_64, host_fcw)), [fx] "i"(offsetof(struct scry_x86_64, fx)), \
 		[flags] "i"(offsetof(struct scry_x86_64, flags)),                                              \
 		[host_sp] "i"(offsetof(struct scry_x86_64, host_sp)),                                          \
-		[ymmh] "i"(offsetof(struct scry_x86_64, ymmh0))
+		[ymmh] "i"(offsetof(struct scry_x86_64, ymmh0)), [zmmh] "i"(offsetof(struct scry_x86_64, zmmh0)), \
+		[zmm16] "i"(offsetof(struct scry_x86_64, zmm16)), [k0] "i"(offsetof(struct scry_x86_64, k0))
 #define SCRY_STATE_CLOBBERS                                                                                       \
 	"rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", \
 		"xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc"
@@ -1067,8 +1099,33 @@ static SCRY_OUTLINE void scry_call(struct scry_x86_64 *m, uintptr_t target, uint
 		one("7", "112") one("8", "128") one("9", "144") one("10", "160") one("11", "176")              \
 			one("12", "192") one("13", "208") one("14", "224") one("15", "240")
 
+/* The same for AVX-512: what is above 256 bits, the registers from 16 on and the masks. The compiler has none of them in use,
+ * or is told. */
+#define SCRY_ZMM(i, off) "vinserti64x4 $1, %c[zmmh]+2*" off "(%%rdi), %%zmm" i ", %%zmm" i "\n"
+#define SCRY_ZMM_OUT(i, off) "vextracti64x4 $1, %%zmm" i ", %c[zmmh]+2*" off "(%%rdi)\n"
+#define SCRY_K(i) "kmovq %c[k0]+8*" i "(%%rdi), %%k" i "\n"
+#define SCRY_K_OUT(i) "kmovq %%k" i ", %c[k0]+8*" i "(%%rdi)\n"
+#define SCRY_KS(one) one("0") one("1") one("2") one("3") one("4") one("5") one("6") one("7")
+#define SCRY_HIGH(i, n) "vmovdqu64 %c[zmm16]+64*" n "(%%rdi), %%zmm" i "\n"
+#define SCRY_HIGH_OUT(i, n) "vmovdqu64 %%zmm" i ", %c[zmm16]+64*" n "(%%rdi)\n"
+#define SCRY_HIGHS(one)                                                                                       \
+	one("16", "0") one("17", "1") one("18", "2") one("19", "3") one("20", "4") one("21", "5") one("22", "6") \
+		one("23", "7") one("24", "8") one("25", "9") one("26", "10") one("27", "11") one("28", "12")  \
+			one("29", "13") one("30", "14") one("31", "15")
+#define SCRY_ALL_IN SCRY_YMMS(SCRY_YMM) SCRY_YMMS(SCRY_ZMM) SCRY_HIGHS(SCRY_HIGH) SCRY_KS(SCRY_K)
+#define SCRY_ALL_OUT                                                                                          \
+	SCRY_KS(SCRY_K_OUT) SCRY_HIGHS(SCRY_HIGH_OUT) SCRY_YMMS(SCRY_ZMM_OUT) SCRY_YMMS(SCRY_YMM_OUT) "vzeroupper\n"
+#ifdef __AVX512F__
+#define SCRY_ZMM_CLOBBERS                                                                                     \
+	, "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26",  \
+		"xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define SCRY_ZMM_CLOBBERS
+#endif
+
 #define SCRY_INSN(m, what, top, bytes) SCRY_RUN(m, what, top, bytes, "", "")
 #define SCRY_INSN_YMM(m, what, top, bytes) SCRY_RUN(m, what, top, bytes, SCRY_YMMS(SCRY_YMM), SCRY_YMMS(SCRY_YMM_OUT))
+#define SCRY_INSN_ZMM(m, what, top, bytes) SCRY_RUN(m, what, top, bytes, SCRY_ALL_IN, SCRY_ALL_OUT)
 #define SCRY_RUN(m, what, top, bytes, in, out)                                                                \
 	do {                                                                                                  \
 		struct scry_x86_64 *m_ = (m), *outer_ = scry_now;                                             \
@@ -1077,7 +1134,7 @@ static SCRY_OUTLINE void scry_call(struct scry_x86_64 *m, uintptr_t target, uint
 		__asm__ volatile(SCRY_STATE_IN in "mov 56(%%rdi), %%rdi\n.byte " bytes "\n" SCRY_STATE_OUT(out) \
 				 : "+D"(m_)                                                                   \
 				 : SCRY_STATE_ARGS                                                            \
-				 : SCRY_STATE_CLOBBERS);                                                      \
+				 : SCRY_STATE_CLOBBERS SCRY_ZMM_CLOBBERS);                                                      \
 		scry_now = outer_;                                                                            \
 		scry_take_fx(m_, what);                                                                       \
 	} while (0)

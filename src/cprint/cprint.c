@@ -345,23 +345,27 @@ static bool put_intrin(struct printer *p, uint32_t r)
 			return refuse(p, rec);
 		buf_add_str(p->text, ";\n");
 	}
-	bool needs_ymm = false, needs_x87 = false, needs_mmx = false;
+	bool needs_ymm = false, needs_zmm = false, needs_x87 = false, needs_mmx = false;
 	for (unsigned k = 0; k < in->in_cnt + in->out_cnt; k++) {
 		const struct ir_loc *loc = &f->machine->locs[k < in->in_cnt ? in->in[k] : in->out[k - in->in_cnt]];
 		needs_ymm |= loc->cls == IR_LOC_VEC_HI;
 		needs_x87 |= loc->cls == IR_LOC_X87;
 		needs_mmx |= loc->cls == IR_LOC_VEC && loc->width == IR_W64;
-		/* AVX-512 has registers the header does not carry. */
-		if (loc->cls == IR_LOC_MASK || loc->width > IR_W128)
-			return refuse(p, rec);
+		/* The bits above 256 are only cleared by what knows nothing of AVX-512. */
+		needs_zmm |= loc->cls == IR_LOC_MASK || loc->width == IR_W512 || (loc->width == IR_W256 && k < in->in_cnt);
 	}
 	const uint8_t *bytes = is_moved ? in->alt_bytes : in->bytes;
 	unsigned len = is_moved ? in->alt_len : in->len;
-	buf_printf(p->text, "\t%s(m, %s, %d, \"", needs_ymm ? "SCRY_INSN_YMM" : "SCRY_INSN",
+	buf_printf(p->text, "\t%s(m, %s, %d, \"", needs_zmm ? "SCRY_INSN_ZMM" : needs_ymm ? "SCRY_INSN_YMM" : "SCRY_INSN",
 		   needs_mmx ? "SCRY_MMX" : needs_x87 ? "SCRY_X87" : "0", needs_x87 ? in->x87_top & 7 : 0);
 	for (unsigned k = 0; k < len; k++)
 		buf_printf(p->text, "%s0x%02x", k ? "," : "", bytes[k]);
 	buf_printf(p->text, "\"); /* %s */\n", in->mnemonic);
+	for (unsigned k = 0; k < in->out_cnt && !needs_zmm; k++) {
+		const struct ir_loc *loc = &f->machine->locs[in->out[k]];
+		if (loc->width == IR_W256)
+			buf_printf(p->text, "\tm->%s = (uint256_t){{0}};\n", loc->name);
+	}
 	return true;
 }
 

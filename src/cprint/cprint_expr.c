@@ -18,9 +18,14 @@ bool cprint_const(const struct ir_func *f, ir_ref r, struct buf *text)
 {
 	enum ir_width w = ir_ref_width(f, r);
 	const uint64_t *words = ir_const_words(f, r);
-	if (!words || ir_bits(w) > 128)
+	if (!words)
 		return false;
-	if (ir_bits(w) > 64)
+	if (ir_bits(w) > 128) {
+		buf_printf(text, "(uint%u_t){{", ir_bits(w));
+		for (unsigned i = 0; i < ir_words(w); i++)
+			buf_printf(text, "%s0x%llxu", i ? ", " : "", (unsigned long long)words[i]);
+		buf_add_str(text, "}}");
+	} else if (ir_bits(w) > 64)
 		buf_printf(text, "scry_u128(0x%llxu, 0x%llxu)", (unsigned long long)words[1], (unsigned long long)words[0]);
 	else if (ir_bits(w) == 64)
 		buf_printf(text, "(uint64_t)0x%llxu", (unsigned long long)words[0]);
@@ -202,6 +207,7 @@ static bool has_80(const struct ir_rec *rec)
 {
 	switch (rec->op) {
 	case IR_FBIN:
+	case IR_FUN:
 	case IR_FCMP:
 	case IR_FCVT:
 	case IR_FTOI:
@@ -218,8 +224,6 @@ static bool has_80(const struct ir_rec *rec)
 		return true;
 	case IR_CMP:
 		return rec->kind == IR_CMP_EQ || rec->kind == IR_CMP_ULT || rec->kind == IR_CMP_ULE;
-	case IR_FUN:
-		return rec->kind == IR_FUN_SQRT || rec->kind == IR_FUN_ABS || rec->kind == IR_FUN_NEG || rec->kind == IR_FUN_ROUND;
 	case IR_INSERT:
 		return rec->width == IR_W128;
 	default:

@@ -296,7 +296,9 @@ bool lift_generic(struct lift_x86 *x)
 			lift_x87_result(x);
 	}
 	for (unsigned i = 0; i < x->in.operand_count; i++) {
-		if (x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
+		/* k0 as a mask is how EVEX says that there is none. */
+		bool is_no_mask = x->ops[i].encoding == ZYDIS_OPERAND_ENCODING_MASK && x->ops[i].reg.value == ZYDIS_REGISTER_K0;
+		if (x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER && !is_no_mask)
 			add_register(x, &s, &x->ops[i]);
 	}
 	add_flags(x, &s);

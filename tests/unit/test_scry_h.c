@@ -217,6 +217,32 @@ static void test_compiles_everywhere(void **state)
 	assert_true(tried > 0);
 }
 
+#if defined(__x86_64__)
+/* Instructions run with the whole state: what AVX-512 has beyond AVX goes in and comes out. */
+static void test_avx512(void **state)
+{
+	static struct scry_x86_64 m;
+	if (!__builtin_cpu_supports("avx512bw"))
+		skip();
+	m.mxcsr = 0x1f80;
+	m.fcw = 0x37f;
+	m.xmm1 = scry_u128(2, 1);
+	m.ymmh1 = scry_u128(4, 3);
+	m.k3 = 0xf0;
+	for (unsigned i = 0; i < 8; i++)
+		m.zmm16.w[i] = 100 + i;
+	for (unsigned i = 0; i < 4; i++)
+		m.zmmh1.w[i] = 5 + i;
+	SCRY_INSN_ZMM(&m, 0, 0, "0x62,0xe1,0xfd,0x40,0xd4,0xc9"); /* vpaddq zmm17,zmm16,zmm1 */
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(m.zmm17.w[i], 101 + 2 * i);
+	SCRY_INSN_ZMM(&m, 0, 0, "0x62,0x71,0xfd,0x43,0xd4,0xc9"); /* vpaddq zmm9{k3},zmm16,zmm1 */
+	assert_true(m.xmm9 == 0 && m.ymmh9 == 0 && m.k3 == 0xf0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(m.zmmh9.w[i], 109 + 2 * i);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +251,9 @@ int main(void)
 		cmocka_unit_test(test_division_traps_where_the_machine_does),
 		cmocka_unit_test(test_sse_rules),
 		cmocka_unit_test(test_compiles_everywhere),
+#if defined(__x86_64__)
+		cmocka_unit_test(test_avx512),
+#endif
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
