@@ -20,7 +20,8 @@ struct printer {
 	const struct cprint_opts *opts;
 	struct buf *text;
 	struct cprint_map *map;
-	uint32_t line;       /* being written, from 1 */
+	uint32_t block;      /* being written */
+	uint32_t line;       /* ... from 1 */
 	size_t line_counted; /* bytes of `text` whose line breaks are in `line` */
 	/* Per record. */
 	uint32_t *use_cnt;
@@ -418,6 +419,12 @@ static bool put_res(struct printer *p, const struct ir_rec *rec)
 	return true;
 }
 
+/* Whether control gets there by going on. */
+static bool is_next(const struct printer *p, ir_ref block)
+{
+	return ir_index(block) == p->block + 1;
+}
+
 static void put_goto(struct printer *p, ir_ref block)
 {
 	buf_add_str(p->text, "goto ");
@@ -450,6 +457,8 @@ static bool put_end(struct printer *p, uint32_t r)
 	unsigned word = ir_bits((enum ir_width)f->machine->addr_width) / 8;
 	switch (rec->op) {
 	case IR_JMP:
+		if (is_next(p, rec->a))
+			return true;
 		buf_add_ch(p->text, '\t');
 		put_goto(p, rec->a);
 		return true;
@@ -459,6 +468,8 @@ static bool put_end(struct printer *p, uint32_t r)
 			return false;
 		buf_add_str(p->text, ")\n\t\t");
 		put_goto(p, rec->b);
+		if (is_next(p, rec->c))
+			return true;
 		buf_add_ch(p->text, '\t');
 		put_goto(p, rec->c);
 		return true;
@@ -579,6 +590,7 @@ static bool put_block(struct printer *p, uint32_t block)
 {
 	const struct ir_func *f = p->f;
 	const struct ir_block *b = &f->blocks[block];
+	p->block = block;
 	place_block(p, b);
 	p->exprs.len = 0;
 	if (p->is_target[block]) {

@@ -28,7 +28,7 @@ bool cprint_const(const struct ir_func *f, ir_ref r, struct buf *text)
 	} else if (ir_bits(w) > 64)
 		buf_printf(text, "scry_u128(0x%llxu, 0x%llxu)", (unsigned long long)words[1], (unsigned long long)words[0]);
 	else if (ir_bits(w) == 64)
-		buf_printf(text, "(uint64_t)0x%llxu", (unsigned long long)words[0]);
+		buf_printf(text, "0x%llxull", (unsigned long long)words[0]);
 	else if (ir_bits(w) == 32)
 		buf_printf(text, "0x%llxu", (unsigned long long)words[0]);
 	else
@@ -260,6 +260,8 @@ bool cprint_expr(const struct ir_rec *rec, enum ir_width x, const char *const op
 		return false;
 	if (rec->width == IR_W1 && rec->op != IR_UNDEF)
 		return one_bit(&f, text);
+	if (rec->op == IR_EXTRACT && !rec->aux)
+		form = "(uint%w_t)%a";
 	if (rec->op == IR_INSERT && rec->width == x)
 		form = "%b";
 	if (rec->width == IR_W80 && rec->op == IR_EXTRACT)
