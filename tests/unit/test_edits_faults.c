@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,6 +23,13 @@
 #include <time.h>
 
 #include <cmocka.h>
+
+/* A process that forks a thousand times keeps no freed memory: each child would copy its page tables. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "quarantine_size_mb=8";
+}
 
 static char dir[64];
 static uint32_t seed = 20261130;
@@ -331,6 +339,9 @@ static void test_kill(void **state)
 			write_until_killed(fds[1], next);
 		}
 		close(fds[1]);
+		/* Every second round is past its first edit, on machines of any speed; the others may meet the opening. */
+		if (r % 2)
+			poll(&(struct pollfd){.fd = fds[0], .events = POLLIN}, 1, -1);
 		nap_us(300 + rnd(8000));
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -351,7 +362,7 @@ static void test_kill(void **state)
 		}
 	}
 	/* Rounds that were all killed before their first edit would prove nothing. */
-	assert_true(confirmed >= rounds / 4);
+	assert_true(confirmed >= rounds / 2);
 	print_message("%u rounds, %llu edits confirmed\n", done, (unsigned long long)confirmed);
 }
 
