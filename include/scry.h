@@ -954,9 +954,45 @@ SCRY_VECTORS(128)
  * from the addresses its file gives. scry_call() runs machine code with that state until it returns; SCRY_INSN() one
  * instruction that has no form in C. One thread at a time.
  */
-#if defined(__x86_64__) && defined(__SIZEOF_INT128__)
 #define SCRY_ROW8(type, r) type r##0, r##1, r##2, r##3, r##4, r##5, r##6, r##7
 #define SCRY_ROW16(type, r) SCRY_ROW8(type, r), r##8, r##9, r##10, r##11, r##12, r##13, r##14, r##15
+#ifdef __SIZEOF_INT128__
+/* Programs of 32 bits: their C is compiled for 64, where there are integers of 128 bits, with all addresses below 4 GiB. Their
+ * machine code cannot be run from there, so what needs it ends the program. */
+struct scry_i386 {
+	uint32_t eax, ecx, edx, ebx, esp, ebp, esi, edi;
+	uint1_t cf, pf, af, zf, sf, df, of;
+	uint32_t fsbase, gsbase;
+	uint16_t es, cs, ss, ds, fs, gs;
+	uint32_t mxcsr;
+	uint16_t fcw, fsw;
+	SCRY_ROW8(uint128_t, xmm);
+	SCRY_ROW8(uint128_t, ymmh);
+	SCRY_ROW8(uint256_t, zmmh);
+	SCRY_ROW8(uint80_t, f);
+	SCRY_ROW8(uint64_t, mm);
+	SCRY_ROW8(uint64_t, k);
+	uintptr_t pc, image;
+};
+
+SCRY_INLINE void scry_call_i386(struct scry_i386 *m, uintptr_t target, uintptr_t back)
+{
+	(void)m, (void)target, (void)back;
+	scry_trap();
+}
+
+SCRY_INLINE void scry_leave_i386(struct scry_i386 *m, uintptr_t target)
+{
+	m->pc = target;
+	scry_trap();
+}
+
+#define SCRY_INSN_i386(m, what, top, bytes) scry_trap()
+#define SCRY_INSN_YMM_i386(m, what, top, bytes) scry_trap()
+#define SCRY_INSN_ZMM_i386(m, what, top, bytes) scry_trap()
+#endif
+
+#if defined(__x86_64__) && defined(__SIZEOF_INT128__)
 struct scry_x86_64 {
 	uint64_t rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15;
 	uint1_t cf, pf, af, zf, sf, df, of;

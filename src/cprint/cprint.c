@@ -20,6 +20,7 @@ struct printer {
 	const struct cprint_opts *opts;
 	struct buf *text;
 	struct cprint_map *map;
+	const char *suffix;  /* of the header's functions that are a machine's own; "" for x86-64 */
 	uint32_t block;      /* being written */
 	uint32_t line;       /* ... from 1 */
 	size_t line_counted; /* bytes of `text` whose line breaks are in `line` */
@@ -357,7 +358,7 @@ static bool put_intrin(struct printer *p, uint32_t r)
 	}
 	const uint8_t *bytes = is_moved ? in->alt_bytes : in->bytes;
 	unsigned len = is_moved ? in->alt_len : in->len;
-	buf_printf(p->text, "\t%s(m, %s, %d, \"", needs_zmm ? "SCRY_INSN_ZMM" : needs_ymm ? "SCRY_INSN_YMM" : "SCRY_INSN",
+	buf_printf(p->text, "\t%s%s(m, %s, %d, \"", needs_zmm ? "SCRY_INSN_ZMM" : needs_ymm ? "SCRY_INSN_YMM" : "SCRY_INSN", p->suffix,
 		   needs_mmx ? "SCRY_MMX" : needs_x87 ? "SCRY_X87" : "0", needs_x87 ? in->x87_top & 7 : 0);
 	for (unsigned k = 0; k < len; k++)
 		buf_printf(p->text, "%s0x%02x", k ? "," : "", bytes[k]);
@@ -441,7 +442,7 @@ static void put_sp(struct printer *p, uint32_t by)
 
 static bool put_leave(struct printer *p, const struct ir_rec *rec)
 {
-	buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_leave(m, ");
+	buf_printf(p->text, "\tSCRY_SAVE;\n\tscry_leave%s(m, ", p->suffix);
 	if (!put_target(p, rec->a))
 		return refuse(p, rec);
 	buf_add_str(p->text, ");");
@@ -527,7 +528,7 @@ static bool put_statement(struct printer *p, uint32_t r)
 		buf_add_str(p->text, ";\n");
 		return true;
 	case IR_CALL:
-		buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_call(m, ");
+		buf_printf(p->text, "\tSCRY_SAVE;\n\tscry_call%s(m, ", p->suffix);
 		if (!put_target(p, rec->a))
 			return refuse(p, rec);
 		buf_add_str(p->text, ", ");
@@ -670,7 +671,8 @@ static void printer_fini(struct printer *p)
 
 struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts, struct buf *text, struct cprint_map *map)
 {
-	struct printer p = {.f = f, .opts = opts, .text = text, .map = map, .line = 1};
+	struct printer p = {.f = f, .opts = opts, .text = text, .map = map, .line = 1,
+			    .suffix = f->machine->addr_width == IR_W32 ? "_i386" : ""};
 	size_t start = text->len;
 	if (!printer_init(&p)) {
 		printer_fini(&p);

@@ -24,5 +24,19 @@ for cc in gcc clang; do
 		status "compiled by $cc $level without a warning" 0 make -s -C "$WORK/c" CC=$cc CFLAGS="$level -Werror" clean all
 	done
 done
+if build prog32 i686-linux-gnu-gcc -O2 -x c - <<'C'; then
+#include <stdio.h>
+#include <string.h>
+double f(double x, float y) { return x * y + 1; }
+long double g(long double x) { return x * 3 + 1; }
+long long h(long long a, int b) { return a * b + (a >> b); }
+int main(int c, char **v) { char b[64]; memset(b, c, sizeof b); return printf("%s %f %d\n", v[0], f(c, 2) + (double)g(c), (int)h(c, b[3])); }
+C
+	status "a program of 32 bits" 0 "$SCRY" decompile "$WORK/prog32" --all -o "$WORK/c32" --json
+	is "every function gives C" "0" "$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["failed"])' "$OUT")"
+	status "and compiles" 0 make -s -C "$WORK/c32" CFLAGS="-O1 -Werror" all
+else
+	skip "a program of 32 bits" "no i686-linux-gnu-gcc"
+fi
 status "a folder that cannot be made" 3 "$SCRY" decompile $F --all -o /proc/no/where
 plan
