@@ -24,6 +24,7 @@ struct err *ops_disasm(struct ops_req *rq);
 struct err *ops_blocks(struct ops_req *rq);
 struct err *ops_decompile(struct ops_req *rq);
 struct err *ops_verify(struct ops_req *rq);
+struct err *ops_call_func(struct ops_req *rq);
 struct err *ops_callgraph(struct ops_req *rq);
 struct err *ops_check(struct ops_req *rq);
 struct err *ops_analyze(struct ops_req *rq);
@@ -80,6 +81,10 @@ void ops_etag_begin(struct ops_req *rq);
 bool ops_etag_holds(const struct ops_req *rq);
 /* The etag of the page whose addresses rq->out has, into the place that was left for it. */
 void ops_etag_page(struct ops_req *rq);
+/* Whether somebody agreed to running code of this target; --yes-run-target of a person says so now. Error denied. */
+_must_use_ struct err *ops_need_consent(struct ops_req *rq, struct ses_snap *sn);
+/* The target's file, the caller's to close. Error bad_input. */
+_must_use_ struct err *ops_open_target(struct ses_snap *sn, int *ret);
 /* The options every edit has. */
 _must_use_ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret);
 /* Nanoseconds since 1970 as "2026-11-30T14:03:11.250Z". */

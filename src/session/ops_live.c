@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct err *need_consent(struct ops_req *rq)
+struct err *ops_need_consent(struct ops_req *rq, struct ses_snap *sn)
 {
-	struct ses *s = rq->sn->ses;
+	struct ses *s = sn->ses;
 	if (ops_arg_is_set(rq->args, "yes_run_target")) {
 		if (!rq->call->may_consent)
 			return err_new(ERR_DENIED, "only a person at the command line can agree to running a target");
@@ -28,12 +28,11 @@ static struct err *need_consent(struct ops_req *rq)
 		       "calls; that does not protect from faults of the kernel or of the processor");
 }
 
-/* The target's file, which must be the bytes the image is of. */
-static struct err *open_target(struct ops_req *rq, int *ret)
+struct err *ops_open_target(struct ses_snap *sn, int *ret)
 {
-	int fd = open(rq->sn->ses->path, O_RDONLY | O_CLOEXEC);
+	int fd = open(sn->ses->path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return err_new(ERR_BAD_INPUT, "%s cannot be opened", rq->sn->ses->path);
+		return err_new(ERR_BAD_INPUT, "%s cannot be opened", sn->ses->path);
 	*ret = fd;
 	return NULL;
 }
@@ -175,9 +174,9 @@ struct err *ops_verify(struct ops_req *rq)
 	uint32_t *funcs = NULL, cnt = 0;
 	struct err *e = find_funcs(rq, &funcs, &cnt);
 	if (!e)
-		e = need_consent(rq);
+		e = ops_need_consent(rq, rq->sn);
 	if (!e)
-		e = open_target(rq, &b.fd);
+		e = ops_open_target(rq->sn, &b.fd);
 	if (e)
 		return e;
 	uint32_t from = (uint32_t)MIN(ops_arg_u64(rq->args, "offset", 0), cnt);

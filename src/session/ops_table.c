@@ -46,6 +46,14 @@ static const struct ops_param p_verify[] = {
 	{.name = "seeds", .type = OPS_INT, .value = "N", .help = "states to try for each (16)"},
 	{.name = "cpu_ms", .type = OPS_INT, .value = "N", .help = "milliseconds of the processor a run may take (50)"},
 	P_FLAG("yes_run_target", "agree to running code of this file, once and for all"), P_LIST, P_COMMON};
+#define P_ARGS                                                                                                          \
+	{.name = "args", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "ARGS",                        \
+	 .help = "-5, 0x1f, 1.5, 1.5f, text, buf:N, buf:HEX, out:N, addr:NAME, str:TEXT"},                                        \
+	{.name = "ret", .type = OPS_CHOICE, .choices = "int|uint|long|ulong|double|float|void",                                  \
+	 .help = "what it returns, when no prototype says it"},                                                                  \
+	{.name = "timeout_ms", .type = OPS_INT, .value = "N", .help = "milliseconds until it is killed (2000)"},                 \
+	P_FLAG("yes_run_target", "agree to running code of this file, once and for all")
+static const struct ops_param p_call[] = {P_FUNC(true, "the function"), P_ARGS, {NULL}};
 static const struct ops_param p_blocks[] = {P_FUNC(true, "the function, or an address inside it"),
 					    P_FLAG("dot", "as a graph in the DOT language"),
 					    P_FLAG("svg", "as a drawing"), P_LIST, P_COMMON};
@@ -303,6 +311,13 @@ static const struct ops_op ops_all[] = {
 	 .run = ops_verify, .help = "run functions and their C on the same inputs, and compare",
 	 .details = "Runs code of the target in a locked-down process; agree with --yes-run-target, once for a file. equal says that so many "
 		    "inputs gave the same results, memory and calls, and which part of the function they reached: a test, no proof."},
+	{.name = "call", .cap = SES_CAP_RUN_TARGET, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_call,
+	 .run = ops_call_func, .help = "call a function of the target with these arguments",
+	 .details = "Runs code of the target in a locked-down process; agree with --yes-run-target, once for a file. Arguments are numbers "
+		    "(-5, 0x1f), floating point numbers (1.5 a double, 1.5f a float), text (as a C string), buf:N (N zero bytes), buf:HEX (bytes; "
+		    "buf:0x10 is one), out:N (N bytes of 0xaa, to be written), addr:NAME (where that lies in the process), str:TEXT (text whatever "
+		    "it looks like). Pure functions of libc are libc's own, allocation works, exit and abort end the call, other imports answer 0 "
+		    "and are counted."},
 	READ("xrefs", OPS_LIST, p_xrefs, c_xrefs, ops_xrefs, "who refers to an address, or what it refers to"),
 	READ("callgraph", OPS_LIST, p_callgraph, c_calls, ops_callgraph, "who calls whom"),
 	READ("strings", OPS_LIST, p_strings, c_strings, ops_strings, "the strings found"),

@@ -24,7 +24,7 @@
 static const char source[] =
 	"#define _GNU_SOURCE\n#ifdef MAIN\nint main(void) { return 0; }\n#endif\n"
 	"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n"
-	"#include <fcntl.h>\n#include <ctype.h>\n#include <sys/syscall.h>\n#include <sys/mman.h>\n#include <sys/socket.h>\n"
+	"#include <errno.h>\n#include <fcntl.h>\n#include <ctype.h>\n#include <sys/syscall.h>\n#include <sys/mman.h>\n#include <sys/socket.h>\n"
 	"long add(long a, long b) { return a + b; }\n"
 	"long nine(long a, long b, long c, long d, long e, long f, long g, long h, long i)\n"
 	"{ return a + 2*b + 3*c + 4*d + 5*e + 6*f + 7*g + 8*h + 9*i; }\n"
@@ -51,7 +51,7 @@ static const char source[] =
 	"long stamp(void) { unsigned a, d; __asm__ volatile(\"rdtsc\" : \"=a\"(a), \"=d\"(d)); return (long)((unsigned long)d << 32 | a); }\n"
 	"void fill(unsigned long from, unsigned long to) { for (; from < to; from += 4096) *(volatile char *)from = 1; }\n"
 	/* The harness in the same address space: a system call instruction of its own libc, from the pointer an import is bound to. */
-	"long through(void) { const unsigned char *p = (const unsigned char *)&strlen; unsigned long fn; memcpy(&fn, p + 2, 8);\n"
+	"long through(void) { const unsigned char *p = (const unsigned char *)&__errno_location; unsigned long fn; memcpy(&fn, p + 2, 8);\n"
 	"  p = (const unsigned char *)(fn & ~4095ul); for (long i = 0; i < 1 << 22; i++) if (p[i] == 0x0f && p[i + 1] == 5 && p[i + 2] == 0xc3) {\n"
 	"  long r; __asm__ volatile(\"call *%1\" : \"=a\"(r) : \"r\"(p + i), \"0\"(57L) : \"rcx\", \"r11\", \"memory\"); return r; } return -99; }\n"
 	"void smash(void) { char b[8]; memset(b, 'A', 400); __asm__ volatile(\"\" :: \"r\"(b) : \"memory\"); }\n"

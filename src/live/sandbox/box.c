@@ -246,7 +246,7 @@ static struct err *put_args(struct box *b, const struct box_arg *args, unsigned 
 		return err_new(ERR_INVALID, "at most %u arguments", BOX_ARG_MAX);
 	for (unsigned i = 0; i < cnt; i++) {
 		const struct box_arg *a = &args[i];
-		uint64_t v = a->value;
+		uint64_t v = a->is_va ? a->value + b->slide : a->value;
 		if (a->kind == BOX_ARG_BUF) {
 			if (a->len > BOX_BUF_TOTAL - used)
 				return err_new(ERR_INVALID, "the buffers are more than %u bytes together", BOX_BUF_TOTAL);
@@ -358,7 +358,13 @@ static struct err *check_va(const struct box *b, uint64_t va)
 	return err_new(ERR_INVALID, "0x%llx is no address of the target", (unsigned long long)va);
 }
 
-struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, unsigned cnt, struct box_result *ret)
+uint64_t box_buf_addr(const struct box *b, uint32_t off)
+{
+	(void)b;
+	return BOX_BUFS + off;
+}
+
+static struct err *call_either(struct box *b, uint64_t va, uint64_t code_va, const struct box_arg *args, unsigned cnt, struct box_result *ret)
 {
 	struct box_shared *s = b->shared;
 	struct box_report report;
@@ -371,12 +377,25 @@ struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, uns
 	if (e)
 		return e;
 	s->regs.target = va + b->slide;
+	s->code = code_va ? code_va + b->code_slide : 0;
 	s->import = UINT32_MAX;
 	uint32_t bufs_len = s->bufs_len;
 	e = do_call(b, &report);
 	if (!e)
 		take_result(b, &report, bufs_len, ret);
 	return e;
+}
+
+struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, unsigned cnt, struct box_result *ret)
+{
+	return call_either(b, va, 0, args, cnt, ret);
+}
+
+struct err *box_call_code(struct box *b, uint64_t va, uint64_t code_va, const struct box_arg *args, unsigned cnt, struct box_result *ret)
+{
+	if (!b->opts.code || space_seg_of_va(image_space(b->opts.code), code_va) < 0)
+		return err_new(ERR_INVALID, "0x%llx is no address of the recompiled code", (unsigned long long)code_va);
+	return call_either(b, va, code_va, args, cnt, ret);
 }
 
 struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome *ret)

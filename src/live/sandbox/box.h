@@ -40,6 +40,7 @@ struct box_arg {
 	uint64_t value;       /* an integer, or a float's bits */
 	const uint8_t *bytes; /* a buffer's content; null: zeros */
 	uint32_t len;         /* bytes of a buffer; the argument is its address */
+	bool is_va;           /* an integer that is an address as the file gives it; passed is where that lies in the process */
 };
 
 enum box_end {
@@ -82,6 +83,13 @@ void box_close(struct box *b);
  * address not in the target), env, io. How the function ended is no error. */
 _must_use_ struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, unsigned arg_cnt,
 				struct box_result *ret);
+
+/* The same of the function's C form at `code_va` of the box's code object, taking struct scry_x86_64 *. */
+_must_use_ struct err *box_call_code(struct box *b, uint64_t va, uint64_t code_va, const struct box_arg *args, unsigned arg_cnt,
+				     struct box_result *ret);
+
+/* Where in the process the buffer lies that begins at byte `off` of all buffers of a call. */
+uint64_t box_buf_addr(const struct box *b, uint32_t off);
 
 /*
  * A trial: the function with registers, stack and memory made from a seed, for comparing two forms of it. Memory nobody has

@@ -126,6 +126,10 @@ static inline uint64_t box_mix(uint64_t a, uint64_t b)
 	return a ^ a >> 29;
 }
 
+/* What running a C form needs from before the lock. */
+bool box_code_prepare(void);
+/* Runs the C form of the request from these registers; they hold its results then. */
+void box_code_run(struct box *b, struct box_regs *regs);
 /* Registers, stack and memory before the lock; what can only be done then. */
 bool box_trial_prepare(struct box *b, struct box_regs *regs);
 /* Runs it. */

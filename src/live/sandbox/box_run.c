@@ -100,7 +100,7 @@ void box_run(struct box *b)
 	uint64_t sp = (BOX_STACK + BOX_STACK_LEN - 256 - 8 * (uint64_t)cnt) & ~(uint64_t)15;
 	memcpy((void *)(uintptr_t)sp, s->stack, 8 * (size_t)cnt);
 	regs.rsp = sp;
-	if (!catch_signals() || (s->is_trial && !box_trial_prepare(b, &regs)) || !box_lock(b)) {
+	if (!catch_signals() || (s->code && !box_code_prepare()) || (s->is_trial && !box_trial_prepare(b, &regs)) || !box_lock(b)) {
 		s->state = BOX_STATE_LOCK_FAILED;
 		for (;;)
 			syscall(SYS_exit_group, 1);
@@ -109,6 +109,8 @@ void box_run(struct box *b)
 	s->ns = now_ns();
 	if (s->is_trial)
 		box_trial_run(b, &regs);
+	else if (s->code)
+		box_code_run(b, &regs);
 	else
 		box_enter(&regs);
 	s->regs = regs;

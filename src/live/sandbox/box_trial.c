@@ -94,7 +94,7 @@ bool box_trial_prepare(struct box *b, struct box_regs *regs)
 	fill(s->seed, BOX_STACK + BOX_STACK_LEN - 4096, 4096);
 	fill_regs(s->seed, regs);
 	regs->rsp = BOX_STACK + BOX_STACK_LEN - 2048;
-	return put_breakpoints(s) && !syscall(SYS_arch_prctl, ARCH_GET_FS, &fs_base) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
+	return put_breakpoints(s) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
 
 /* --- running --------------------------------------------------------------------------------------------------------- */
@@ -103,8 +103,13 @@ static struct scry_x86_64 machine;
 /* From box_enter.S: calls fn(arg) on another stack. */
 void box_on_stack(void (*fn)(struct scry_x86_64 *), struct scry_x86_64 *arg, uint64_t sp);
 
+bool box_code_prepare(void)
+{
+	return !syscall(SYS_arch_prctl, ARCH_GET_FS, &fs_base);
+}
+
 /* The C form: the same start, its return address being nobody's. */
-static void run_c(struct box *b, struct box_regs *r)
+void box_code_run(struct box *b, struct box_regs *r)
 {
 	struct scry_x86_64 *m = &machine;
 	m->rdi = r->rdi;
@@ -136,7 +141,7 @@ static void run_c(struct box *b, struct box_regs *r)
 void box_trial_run(struct box *b, struct box_regs *regs)
 {
 	if (b->shared->code)
-		run_c(b, regs);
+		box_code_run(b, regs);
 	else
 		box_enter(regs);
 }
