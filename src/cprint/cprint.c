@@ -31,6 +31,7 @@ struct printer {
 	uint32_t *expr_off;  /* the text of what is inline, in `exprs`; NOWHERE: it has a variable */
 	uint32_t *pos;       /* place in the order */
 	struct buf exprs;
+	struct buf parts;    /* the operands of the expression being written */
 	bool *is_used_loc;
 	bool *is_target;     /* blocks somebody jumps to */
 	const char *why;     /* there is no form: what of */
@@ -62,8 +63,10 @@ static const struct ir_rec *rec_of(const struct printer *p, ir_ref r)
 /* --- lines --------------------------------------------------------------------------------------------------- */
 static uint32_t line_now(struct printer *p)
 {
-	for (; p->line_counted < p->text->len; p->line_counted++)
-		p->line += p->text->data[p->line_counted] == '\n';
+	const char *end = p->text->data + p->text->len;
+	for (const char *at = p->text->data + p->line_counted; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+		p->line++;
+	p->line_counted = p->text->len;
 	return p->line;
 }
 
@@ -89,6 +92,8 @@ struct use_ctx {
 static void count_use(void *ctx, ir_ref r)
 {
 	struct use_ctx *u = ctx;
+	if (ir_tag(r) == IR_TAG_BLOCK)
+		u->p->is_target[ir_index(r)] = true;
 	if (ir_tag(r) != IR_TAG_VALUE)
 		return;
 	u->p->use_cnt[ir_index(r)]++;
@@ -142,6 +147,13 @@ static bool refuse(struct printer *p, const struct ir_rec *rec)
 	return false;
 }
 
+/* The variable of a record. */
+static void put_temp(const struct printer *p, uint32_t r, struct buf *text)
+{
+	buf_add_ch(text, 't');
+	buf_add_dec(text, p->pos[r]);
+}
+
 static bool put_operand(struct printer *p, ir_ref r, struct buf *text)
 {
 	if (ir_tag(r) == IR_TAG_CONST)
@@ -152,7 +164,7 @@ static bool put_operand(struct printer *p, ir_ref r, struct buf *text)
 	if (p->expr_off[i] != NOWHERE)
 		buf_add_str(text, p->exprs.data + p->expr_off[i]);
 	else
-		buf_printf(text, "t%u", p->pos[i]);
+		put_temp(p, i, text);
 	return true;
 }
 
@@ -179,7 +191,10 @@ static bool put_gaddr(struct printer *p, const struct ir_rec *rec, struct buf *t
 	uint64_t va;
 	if (!ir_const_get(p->f, rec->a, &va))
 		return refuse(p, rec);
-	buf_printf(text, "(uint%u_t)(m->image + 0x%llxu)", ir_bits((enum ir_width)p->f->machine->addr_width), (unsigned long long)va);
+	buf_add_ch(text, '(');
+	cprint_type((enum ir_width)p->f->machine->addr_width, text);
+	buf_add_str(text, ")(m->image + ");
+	cprint_hex(text, va, "u)");
 	return true;
 }
 
@@ -206,29 +221,32 @@ static bool put_expr(struct printer *p, const struct ir_rec *rec, struct buf *te
 		buf_printf(text, "(uint1_t)%s", known);
 		return true;
 	}
-	struct buf part[3] = {{0}};
 	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
-	const char *operand[3] = {NULL};
+	size_t off[3] = {0};
+	unsigned cnt = 0;
 	bool ok = true;
 	enum ir_width x = ir_ref_width(f, rec->a);
-	for (unsigned i = 0; ok && i < 3 && ir_op_info((enum ir_op)rec->op)->signature[2 + i] && refs[i] != IR_REF_NONE; i++) {
+	p->parts.len = 0;
+	for (; ok && cnt < 3 && ir_op_info((enum ir_op)rec->op)->signature[2 + cnt] && refs[cnt] != IR_REF_NONE; cnt++) {
 		uint64_t v;
-		if (rec->op == IR_VCVT && i == 1 && ir_const_get(f, refs[i], &v))
-			buf_printf(&part[i], "%llu", (unsigned long long)v);
+		off[cnt] = p->parts.len;
+		if (rec->op == IR_VCVT && cnt == 1 && ir_const_get(f, refs[cnt], &v))
+			buf_add_dec(&p->parts, v);
 		else
-			ok = put_operand(p, refs[i], &part[i]);
-		buf_add_ch(&part[i], '\0');
-		operand[i] = part[i].data ? part[i].data : "";
-		p->has_failed |= part[i].failed;
+			ok = put_operand(p, refs[cnt], &p->parts);
+		buf_add_ch(&p->parts, '\0');
 	}
+	p->has_failed |= p->parts.failed;
+	const char *operand[3] = {NULL};
+	for (unsigned i = 0; i < cnt && !p->parts.failed; i++)
+		operand[i] = p->parts.data + off[i];
+	ok = ok && !p->parts.failed;
 	/* What signature x names is the second operand where the first is the whole. */
 	if (rec->op == IR_INSERT)
 		x = ir_ref_width(f, rec->b);
 	if (ok && rec->width != IR_W1 && (rec->op == IR_CMP || rec->op == IR_FCMP))
 		ok = false;
 	ok = ok && (cprint_expr(rec, x, operand, text) || refuse(p, rec));
-	for (unsigned i = 0; i < 3; i++)
-		buf_fini(&part[i]);
 	return ok;
 }
 
@@ -263,8 +281,11 @@ static void put_state(struct printer *p)
 		for (unsigned i = 0; i < m->loc_cnt; i++) {
 			if (!p->is_used_loc[i])
 				continue;
-			buf_printf(p->text, dir ? "%s%s = m->%s" : "%sm->%s = %s", is_first ? "" : ", ", m->locs[i].name,
-				   m->locs[i].name);
+			buf_add_str(p->text, is_first ? "" : ", ");
+			buf_add_str(p->text, dir ? "" : "m->");
+			buf_add_str(p->text, m->locs[i].name);
+			buf_add_str(p->text, dir ? " = m->" : " = ");
+			buf_add_str(p->text, m->locs[i].name);
 			is_first = false;
 		}
 		buf_add_str(p->text, ")\n");
@@ -283,7 +304,11 @@ static void put_head(struct printer *p)
 			continue;
 		buf_add_ch(p->text, '\t');
 		cprint_type((enum ir_width)m->locs[i].width, p->text);
-		buf_printf(p->text, " %s = m->%s;\n", m->locs[i].name, m->locs[i].name);
+		buf_add_ch(p->text, ' ');
+		buf_add_str(p->text, m->locs[i].name);
+		buf_add_str(p->text, " = m->");
+		buf_add_str(p->text, m->locs[i].name);
+		buf_add_str(p->text, ";\n");
 	}
 }
 
@@ -313,13 +338,15 @@ static bool put_target(struct printer *p, ir_ref r)
 	uint64_t va;
 	if (!ir_const_get(p->f, r, &va))
 		return put_operand(p, r, p->text);
-	buf_printf(p->text, "m->image + 0x%llxu", (unsigned long long)va);
+	buf_add_str(p->text, "m->image + ");
+	cprint_hex(p->text, va, "u");
 	return true;
 }
 
 static void put_label(struct printer *p, uint32_t block)
 {
-	buf_printf(p->text, "b%u", block);
+	buf_add_ch(p->text, 'b');
+	buf_add_dec(p->text, block);
 }
 
 /* `text` holds nothing of what comes back in a failed expression: the function is dropped then. */
@@ -514,7 +541,9 @@ static bool put_statement(struct printer *p, uint32_t r)
 		/* A location put back as it was read: nothing happens, and compilers warn. */
 		if (from && from->op == IR_GET && from->aux == rec->aux && p->expr_off[ir_index(rec->a)] != NOWHERE)
 			return true;
-		buf_printf(p->text, "\t%s = ", f->machine->locs[rec->aux].name);
+		buf_add_ch(p->text, '\t');
+		buf_add_str(p->text, f->machine->locs[rec->aux].name);
+		buf_add(p->text, " = ", 3);
 		if (!put_value(p, rec->a))
 			return refuse(p, rec);
 		buf_add_str(p->text, ";\n");
@@ -528,7 +557,9 @@ static bool put_statement(struct printer *p, uint32_t r)
 		buf_add_str(p->text, ";\n");
 		return true;
 	case IR_CALL:
-		buf_printf(p->text, "\tSCRY_SAVE;\n\tscry_call%s(m, ", p->suffix);
+		buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_call");
+		buf_add_str(p->text, p->suffix);
+		buf_add_str(p->text, "(m, ");
 		if (!put_target(p, rec->a))
 			return refuse(p, rec);
 		buf_add_str(p->text, ", ");
@@ -550,7 +581,9 @@ static bool put_statement(struct printer *p, uint32_t r)
 	buf_add_ch(p->text, '\t');
 	/* What nobody uses may still trap. */
 	cprint_type((enum ir_width)rec->width, p->text);
-	buf_printf(p->text, " t%u = ", p->pos[r]);
+	buf_add_ch(p->text, ' ');
+	put_temp(p, r, p->text);
+	buf_add(p->text, " = ", 3);
 	if (rec->op == IR_RES ? !put_res(p, rec) : !put_expr(p, rec, p->text))
 		return false;
 	buf_add_str(p->text, ";\n");
@@ -597,8 +630,10 @@ static bool put_block(struct printer *p, uint32_t block)
 	if (p->is_target[block]) {
 		put_label(p, block);
 		buf_add_str(p->text, ":;");
-		if (b->va != UINT64_MAX)
-			buf_printf(p->text, " /* 0x%llx */", (unsigned long long)b->va);
+		if (b->va != UINT64_MAX) {
+			buf_add_str(p->text, " /* ");
+			cprint_hex(p->text, b->va, " */");
+		}
 		buf_add_ch(p->text, '\n');
 	}
 	buf_add_str(p->text, "\t{\n");
@@ -617,13 +652,6 @@ static bool put_block(struct printer *p, uint32_t block)
 	return !p->why;
 }
 
-static void mark_target(void *ctx, ir_ref r)
-{
-	struct printer *p = ctx;
-	if (ir_tag(r) == IR_TAG_BLOCK)
-		p->is_target[ir_index(r)] = true;
-}
-
 static void look_around(struct printer *p)
 {
 	const struct ir_func *f = p->f;
@@ -634,7 +662,6 @@ static void look_around(struct printer *p)
 		p->pos[r] = i;
 		p->place[r] = i;
 		ir_operands(f, &f->recs[r], count_use, &u);
-		ir_operands(f, &f->recs[r], mark_target, p);
 		if (f->recs[r].op == IR_SWITCH)
 			p->is_target[f->recs[r].aux] = true;
 	}
@@ -667,6 +694,7 @@ static void printer_fini(struct printer *p)
 	free(p->is_used_loc);
 	free(p->is_target);
 	buf_fini(&p->exprs);
+	buf_fini(&p->parts);
 }
 
 struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts, struct buf *text, struct cprint_map *map)

@@ -11,7 +11,9 @@
 /* Integers are held in the type of their width, one bit in eight. */
 void cprint_type(enum ir_width w, struct buf *text)
 {
-	buf_printf(text, "uint%u_t", ir_bits(w));
+	static const char *const names[IR_W_COUNT] = {"void",	   "uint1_t",  "uint8_t",   "uint16_t",	 "uint32_t",
+						      "uint64_t", "uint80_t", "uint128_t", "uint256_t", "uint512_t"};
+	buf_add_str(text, names[w < IR_W_COUNT ? w : 0]);
 }
 
 bool cprint_const(const struct ir_func *f, ir_ref r, struct buf *text)
@@ -25,14 +27,16 @@ bool cprint_const(const struct ir_func *f, ir_ref r, struct buf *text)
 		for (unsigned i = 0; i < ir_words(w); i++)
 			buf_printf(text, "%s0x%llxu", i ? ", " : "", (unsigned long long)words[i]);
 		buf_add_str(text, "}}");
-	} else if (ir_bits(w) > 64)
+	} else if (ir_bits(w) > 64) {
 		buf_printf(text, "scry_u128(0x%llxu, 0x%llxu)", (unsigned long long)words[1], (unsigned long long)words[0]);
-	else if (ir_bits(w) == 64)
-		buf_printf(text, "0x%llxull", (unsigned long long)words[0]);
-	else if (ir_bits(w) == 32)
-		buf_printf(text, "0x%llxu", (unsigned long long)words[0]);
-	else
-		buf_printf(text, "(uint%u_t)0x%llx", ir_bits(w), (unsigned long long)words[0]);
+	} else if (ir_bits(w) >= 32) {
+		cprint_hex(text, words[0], w == IR_W64 ? "ull" : "u");
+	} else {
+		buf_add_ch(text, '(');
+		cprint_type(w, text);
+		buf_add_ch(text, ')');
+		cprint_hex(text, words[0], "");
+	}
 	return true;
 }
 
@@ -45,24 +49,27 @@ struct form {
 static void put_form(const struct form *f, const char *form, struct buf *text)
 {
 	for (const char *p = form; *p; p++) {
-		if (*p != '%') {
-			buf_add_ch(text, *p);
-			continue;
+		const char *next = strchr(p, '%');
+		if (!next) {
+			buf_add_str(text, p);
+			return;
 		}
-		switch (*++p) {
+		buf_add(text, p, (size_t)(next - p));
+		p = next + 1;
+		switch (*p) {
 		case 'a':
 		case 'b':
 		case 'c':
 			buf_add_str(text, f->operand[*p - 'a']);
 			break;
 		case 'w':
-			buf_printf(text, "%u", ir_bits((enum ir_width)f->rec->width));
+			buf_add_dec(text, ir_bits((enum ir_width)f->rec->width));
 			break;
 		case 'x':
-			buf_printf(text, "%u", ir_bits(f->x));
+			buf_add_dec(text, ir_bits(f->x));
 			break;
 		case 'n':
-			buf_printf(text, "%u", f->rec->aux);
+			buf_add_dec(text, f->rec->aux);
 			break;
 		default:
 			buf_add_ch(text, *p);

@@ -119,6 +119,7 @@ static void keep_error(struct all *a, struct err *e)
 static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 {
 	struct all *a = ctx;
+	struct arena scratch = {0};
 	(void)worker;
 	for (size_t file = from; file < to; file++) {
 		_cleanup_buf_ struct buf text = {0};
@@ -127,7 +128,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 		ses_code_head(&text);
 		for (size_t f = file * FILE_FUNCS; !e && f < MIN((file + 1) * FILE_FUNCS, a->func_cnt); f++) {
 			struct ses_code c = {0};
-			e = ses_code_func(a->sn, (uint32_t)f, &c);
+			e = ses_code_func(a->sn, (uint32_t)f, false, &scratch, &c);
 			if (!e) {
 				buf_add_ch(&text, '\n');
 				buf_add(&text, c.text.data, c.text.len);
@@ -140,6 +141,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 				failed++;
 			}
 			ses_code_fini(&c);
+			arena_reset(&scratch);
 		}
 		char name[32];
 		snprintf(name, sizeof(name), "code_%05zu.c", file);
@@ -154,6 +156,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 		a->failed += failed;
 		pthread_mutex_unlock(&a->lock);
 	}
+	arena_fini(&scratch);
 }
 
 static void run_files(struct all *a, size_t files)
@@ -226,7 +229,7 @@ struct err *ops_decompile(struct ops_req *rq)
 		return err_fix(err_new(ERR_NOT_FOUND, "%s: is in no function", va == UINT64_MAX ? "FUNC" : ops_arg_str(rq->args, "func")),
 			       "scry functions FILE lists them");
 	struct ses_code c = {0};
-	e = ses_code_func(rq->sn, f, &c);
+	e = ses_code_func(rq->sn, f, true, rq->arena, &c);
 	if (!e)
 		out_code(rq, &c);
 	ses_code_fini(&c);

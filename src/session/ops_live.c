@@ -93,10 +93,11 @@ static struct err *run_batch(struct batch *b, const uint32_t *funcs, uint32_t cn
 	_cleanup_buf_ struct buf text = {0};
 	struct verify_func *list = ARENA_ARRAY(rq->arena, struct verify_func, cnt);
 	struct err *e = list ? NULL : &err_nomem;
+	struct arena scratch = {0};
 	ses_code_head(&text);
 	for (uint32_t i = 0; !e && i < cnt; i++) {
 		struct ses_code c = {0};
-		e = ses_code_func(rq->sn, funcs[i], &c);
+		e = ses_code_func(rq->sn, funcs[i], false, &scratch, &c);
 		list[i].va = c.va;
 		list[i].name = arena_strndup(rq->arena, c.name, strlen(c.name));
 		list[i].blocks = block_list(rq, funcs[i], &list[i].block_cnt);
@@ -111,7 +112,9 @@ static struct err *run_batch(struct batch *b, const uint32_t *funcs, uint32_t cn
 			list[i].name = "";
 		}
 		ses_code_fini(&c);
+		arena_reset(&scratch);
 	}
+	arena_fini(&scratch);
 	if (!e && text.failed)
 		e = &err_nomem;
 	struct verify_opts opts = {.im = rq->sn->im, .fd = b->fd, .cc = "gcc", .level = "-O1", .seeds = b->seeds, .cpu_ms = b->cpu_ms};

@@ -57,9 +57,9 @@ static const char *name_of(void *ctx, uint64_t va, char *out, size_t cap)
 	return n ? out : NULL;
 }
 
-struct err *ses_code_func(struct ses_snap *sn, uint32_t func, struct ses_code *ret)
+struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, struct arena *scratch,
+			  struct ses_code *ret)
 {
-	struct arena arena = {0};
 	struct ir_func *f;
 	struct lift_stats stats;
 	uint32_t cnt;
@@ -67,12 +67,12 @@ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, struct ses_code *r
 	if (func >= cnt)
 		return err_new(ERR_NOT_FOUND, "there is no function %u", func);
 	ret->va = space_va(sn->space, funcs[func].loc);
-	struct ses_text name = ses_func_name(sn, func, &arena);
+	struct ses_text name = ses_func_name(sn, func, scratch);
 	make_name(name.s ? name.s : "", name.len, ret->va, ret->name, sizeof(ret->name));
-	struct err *e = lift_image_func(&arena, sn->im, func, &f, &stats);
+	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
 	const struct cprint_opts opts = {.name = ret->name, .name_of = name_of, .ctx = sn};
 	if (!e)
-		e = cprint_func(f, &opts, &ret->text, &ret->map);
+		e = cprint_func(f, &opts, &ret->text, wants_map ? &ret->map : NULL);
 	if (!e) {
 		_cleanup_buf_ struct buf machine = {0};
 		cprint_machine(f->machine, &machine);
@@ -82,6 +82,5 @@ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, struct ses_code *r
 		ret->generic_cnt = stats.generic_cnt;
 		ret->bad_cnt = stats.bad_cnt;
 	}
-	arena_fini(&arena);
 	return e;
 }

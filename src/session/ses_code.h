@@ -19,9 +19,11 @@ struct ses_code {
 
 void ses_code_fini(struct ses_code *c);
 
-/* Function `func` (its number in the image). Thread-safe. Errors: unsupported (architecture, or an operation without a form
+/* Function `func` (its number in the image), with the map when that is wanted. `scratch` is used up, the
+ * result does not lie in it. Thread-safe. Errors: unsupported (architecture, or an operation without a form
  * in C), budget (too long), no memory. */
-_must_use_ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, struct ses_code *ret);
+_must_use_ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, struct arena *scratch,
+				       struct ses_code *ret);
 
 /* What stands at the top of a file of functions. */
 void ses_code_head(struct buf *text);
