@@ -30,6 +30,7 @@ struct printer {
 	uint32_t *place;     /* order index of the statement that shows it */
 	uint32_t *expr_off;  /* the text of what is inline, in `exprs`; NOWHERE: it has a variable */
 	uint32_t *pos;       /* place in the order */
+	uint32_t *next_put;  /* per location: the nearest change behind where place_block() is; what lies before is of a block before */
 	struct buf exprs;
 	struct buf parts;    /* the operands of the expression being written */
 	bool *is_used_loc;
@@ -106,34 +107,33 @@ static bool is_pure(const struct ir_rec *rec)
 	       rec->op != IR_RES && rec->op != IR_PHI;
 }
 
-/* Where in [from, to) of the order the location changes. */
-static bool is_changed(const struct printer *p, uint32_t loc, uint32_t from, uint32_t to)
-{
-	for (uint32_t i = from; i < to; i++) {
-		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
-		if (rec->op == IR_CALL || (rec->op == IR_PUT && rec->aux == loc))
-			return true;
-	}
-	return false;
-}
-
 /* Looks ahead no further than this for what an expression crosses. */
 #define CROSS_MAX 256
+
+static bool is_between(uint32_t i, uint32_t from, uint32_t to)
+{
+	return i > from && i < to;
+}
 
 /* From the end of the block back, so that a user's place is known before what it uses. A value in an inline expression is
  * shown where the whole expression is. */
 static void place_block(struct printer *p, const struct ir_block *b)
 {
 	const struct ir_func *f = p->f;
+	uint32_t next_call = 0;
 	for (uint32_t i = b->last; i-- > b->first;) {
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
 		p->place[r] = i;
+		if (rec->op == IR_PUT)
+			p->next_put[rec->aux] = i;
+		else if (rec->op == IR_CALL)
+			next_call = i;
 		if (!is_pure(rec) || !p->use_cnt[r] || (p->use_cnt[r] > 1 && rec->op != IR_GET))
 			continue;
 		/* A GET used often is read where the last use is; all uses are before it. */
 		uint32_t at = p->place[p->user[r]];
-		if (at - i > CROSS_MAX || (rec->op == IR_GET && is_changed(p, rec->aux, i + 1, at)))
+		if (at - i > CROSS_MAX || (rec->op == IR_GET && (is_between(p->next_put[rec->aux], i, at) || is_between(next_call, i, at))))
 			continue;
 		p->place[r] = at;
 	}
@@ -168,21 +168,11 @@ static bool put_operand(struct printer *p, ir_ref r, struct buf *text)
 	return true;
 }
 
-/* Whether a text needs no parentheses among others: a name, a number, a call. */
-static bool is_atom(const char *s, size_t len)
+/* Forms are names, numbers, calls and casts, which bind tighter than what uses them, but for these. */
+static bool needs_parens(const struct ir_rec *rec, const struct ir_rec *user)
 {
-	size_t depth = 0;
-	for (size_t i = 0; i < len; i++) {
-		bool is_word = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || s[i] == '_' ||
-			       (s[i] >= '0' && s[i] <= '9');
-		if (s[i] == '(' && i)
-			depth++;
-		else if (s[i] == ')' && depth && !--depth)
-			return i + 1 == len;
-		else if (!depth && !is_word)
-			return false;
-	}
-	return !depth;
+	/* A condition of a branch has parentheses of its own, an assignment needs none. */
+	return (rec->op == IR_CMP || rec->op == IR_SEL) && user->op != IR_BR && user->op != IR_PUT;
 }
 
 /* The address a constant stands for, in the image. */
@@ -597,7 +587,6 @@ static bool keep_inline(struct printer *p, uint32_t r, uint32_t i)
 	if (p->place[r] == i || !is_pure(rec))
 		return false;
 	size_t off = p->exprs.len;
-	bool is_wrapped = false;
 	if (!put_expr(p, rec, &p->exprs))
 		return false;
 	size_t len = p->exprs.len - off;
@@ -605,16 +594,12 @@ static bool keep_inline(struct printer *p, uint32_t r, uint32_t i)
 		p->exprs.len = off;
 		return false;
 	}
-	/* The branch of a block has parentheses of its own. */
-	const struct ir_rec *user = &p->f->recs[p->user[r]];
-	if (user->op != IR_BR && user->op != IR_PUT && !is_atom(p->exprs.data + off, len) && buf_room(&p->exprs, 2)) {
+	if (needs_parens(rec, &p->f->recs[p->user[r]]) && buf_room(&p->exprs, 2)) {
 		memmove(p->exprs.data + off + 1, p->exprs.data + off, len);
 		p->exprs.data[off] = '(';
 		p->exprs.len++;
-		is_wrapped = true;
-	}
-	if (is_wrapped)
 		buf_add_ch(&p->exprs, ')');
+	}
 	buf_add_ch(&p->exprs, '\0');
 	p->expr_off[r] = (uint32_t)off;
 	return !p->exprs.failed;
@@ -677,8 +662,9 @@ static bool printer_init(struct printer *p)
 	p->expr_off = alloc_array(n + 1, sizeof(*p->expr_off));
 	p->pos = alloc_array(n + 1, sizeof(*p->pos));
 	p->is_used_loc = alloc_array(f->machine->loc_cnt, sizeof(*p->is_used_loc));
+	p->next_put = alloc_array(f->machine->loc_cnt, sizeof(*p->next_put));
 	p->is_target = alloc_array(f->block_cnt + 1, sizeof(*p->is_target));
-	if (!p->use_cnt || !p->user || !p->place || !p->expr_off || !p->pos || !p->is_used_loc || !p->is_target)
+	if (!p->use_cnt || !p->user || !p->place || !p->expr_off || !p->pos || !p->next_put || !p->is_used_loc || !p->is_target)
 		return false;
 	memset(p->expr_off, 0xff, (n + 1) * sizeof(*p->expr_off));
 	return true;
@@ -691,6 +677,7 @@ static void printer_fini(struct printer *p)
 	free(p->place);
 	free(p->expr_off);
 	free(p->pos);
+	free(p->next_put);
 	free(p->is_used_loc);
 	free(p->is_target);
 	buf_fini(&p->exprs);
