@@ -41,6 +41,7 @@ bench: build-bench
 
 score: build-bench
 	@python3 tests/score/score.py --scry build-bench/src/main/scry
+	@python3 tests/score/score_code.py --scry build-bench/src/main/scry
 
 fuzz:
 	@tools/setup run test

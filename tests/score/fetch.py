@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gets the sources of the scored programs: Debian source packages and crates through apt-get, SQLite from npm where tclsh is missing."""
+"""Gets the scored programs and the sources of others: Debian source packages and crates through apt-get, SQLite from npm where tclsh is missing."""
 
 import glob
 import os
@@ -83,6 +83,17 @@ class Fetcher:
             if not dsc:
                 raise FetchError(f"{package}: no source package came")
             run(["dpkg-source", "--no-check", "-x", dsc[-1], to + ".new"])
+            os.rename(to + ".new", to)
+        return to
+
+    def binary(self, package):
+        """Folder with the files of a Debian binary package, unpacked and not installed."""
+        to = os.path.join(self.work, "deb", package)
+        if not os.path.isdir(to):
+            run(["apt-get", *self._apt(), "download", package], cwd=self.dl)
+            deb = sorted(glob.glob(os.path.join(self.dl, package + "_*.deb")))
+            os.makedirs(to + ".new", exist_ok=True)
+            run(["dpkg-deb", "-x", deb[-1], to + ".new"])
             os.rename(to + ".new", to)
         return to
 
