@@ -15,7 +15,8 @@ bool lift_do_mov(struct lift_x86 *x, unsigned arg)
 bool lift_do_movx(struct lift_x86 *x, unsigned op)
 {
 	enum ir_width w = lift_op_width(x, 0);
-	if (!lift_plain(x, 2))
+	/* movsxd to 16 bits: processors disagree on how much it reads. */
+	if (!lift_plain(x, 2) || ir_bits(lift_op_width(x, 1)) > ir_bits(w))
 		return false;
 	ir_ref v = lift_read(x, 1);
 	lift_write(x, 0, op == IR_ZEXT ? lift_zext(x, w, v) : lift_sext(x, w, v));

@@ -13,11 +13,12 @@ static bool count_of(struct lift_x86 *x, unsigned i, ir_ref *ret)
 	return ir_const_get(x->f, *ret, &n) && n == 0;
 }
 
-/* A 32-bit register is written, and so its upper half cleared, even when the count is 0. */
+/* Memory is read, and may fault, and a 32-bit register is written, and so its upper half cleared, even when the count is 0. */
 static void write_same(struct lift_x86 *x)
 {
+	ir_ref same = lift_read(x, 0);
 	if (lift_is_reg(x, 0) && lift_op_width(x, 0) == IR_W32)
-		lift_write(x, 0, lift_read(x, 0));
+		lift_write(x, 0, same);
 }
 
 static ir_ref rotate(struct lift_x86 *x, enum ir_kind kind, ir_ref a, ir_ref n)
