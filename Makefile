@@ -2,6 +2,7 @@
 #   make run [FILE=/bin/ls]   set up, build, open the workbench (without a terminal: the overview)
 #   make test                 set up, build with sanitizers, run every test
 #   make bench | make score   the figures of docs/measuring.md
+#   make judge [STATES=10000] every form of instruction that is lifted, on the processor and in the interpreter
 #   make fuzz [SECONDS=60]    every fuzz target for a while
 #   make check                the rules a script can see
 #   make install [PREFIX=/usr/local] [DESTDIR=]
@@ -43,6 +44,9 @@ score: build-bench
 	@python3 tests/score/score.py --scry build-bench/src/main/scry
 	@python3 tests/score/score_code.py --scry build-bench/src/main/scry
 
+judge: build-bench
+	@nice build-bench/tests/unit/unit-lift-native --judge $(STATES)
+
 fuzz:
 	@tools/setup run test
 	@tests/fuzz/run $(SECONDS)
@@ -58,4 +62,4 @@ clean:
 	rm -rf build build-rel build-bench build-fuzz build*.log
 
 FORCE:
-.PHONY: run test bench score fuzz check install clean FORCE
+.PHONY: run test bench score judge fuzz check install clean FORCE

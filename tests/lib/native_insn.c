@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #define CODE_VA 0x10000000u
 #define CODE_LEN 0x1000u
@@ -147,8 +148,18 @@ void native_mode(unsigned bits)
 	put_ends();
 }
 
-static void on_signal(int sig)
+/* What the registers were at the fault, as if they had been stored. */
+static void on_signal(int sig, siginfo_t *info, void *context)
 {
+	static const int order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+				      REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+	const mcontext_t *m = &((const ucontext_t *)context)->uc_mcontext;
+	(void)info;
+	for (unsigned i = 0; i < 16; i++) {
+		native_state->gpr[i] = (uint64_t)m->gregs[order[i]];
+		memcpy(native_state->vec[i], &m->fpregs->_xmm[i], 16);
+	}
+	native_state->flags = (uint64_t)m->gregs[REG_EFL];
 	siglongjmp(back, sig);
 }
 
@@ -162,7 +173,7 @@ bool native_init(void)
 {
 	static uint8_t stack[65536];
 	const stack_t alt = {.ss_sp = stack, .ss_size = sizeof(stack)};
-	const struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER};
+	const struct sigaction act = {.sa_sigaction = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO};
 	__builtin_cpu_init();
 	has_avx = __builtin_cpu_supports("avx2");
 	code = map_at(CODE_VA, CODE_LEN, PROT_READ | PROT_WRITE | PROT_EXEC);

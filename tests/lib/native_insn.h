@@ -35,7 +35,7 @@ enum native_end { NATIVE_NEXT, NATIVE_JUMPED, NATIVE_SEGV, NATIVE_FPE, NATIVE_IL
  * eight registers count, and their low halves). */
 bool native_init(void);
 void native_mode(unsigned bits);
-/* The state to load and what was stored; the window's bytes. */
+/* The state to load and what was stored (at a fault: general registers, flags and xmm); the window's bytes. */
 extern struct native_state *native_state;
 extern uint8_t *native_window;
 /* Puts the instruction there; bytes behind it jump out. */
