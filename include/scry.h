@@ -1175,6 +1175,14 @@ static SCRY_OUTLINE void scry_call(struct scry_x86_64 *m, uintptr_t target, uint
 		scry_take_fx(m_, what);                                                                       \
 	} while (0)
 
+/* Calls the C form of a function, which leaves the stack as scry_call() of its machine code does. */
+SCRY_INLINE void scry_enter(struct scry_x86_64 *m, void (*fn)(struct scry_x86_64 *), uintptr_t back)
+{
+	m->rsp -= 8;
+	scry_store64(m->rsp, back);
+	fn(m);
+}
+
 /* Goes on in machine code with the state as it is, until that returns to this function's caller. */
 static SCRY_OUTLINE void scry_leave(struct scry_x86_64 *m, uintptr_t target)
 {

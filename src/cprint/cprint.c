@@ -450,6 +450,24 @@ static void put_goto(struct printer *p, ir_ref block)
 	buf_add_str(p->text, ";\n");
 }
 
+/* The C form of the code at constant address `r`. */
+static bool find_fn(struct printer *p, ir_ref r, char *name, size_t cap)
+{
+	uint64_t va;
+	return p->opts->fn_of && ir_const_get(p->f, r, &va) && p->opts->fn_of(p->opts->ctx, va, name, cap);
+}
+
+static bool put_callee(struct printer *p, const struct ir_rec *rec)
+{
+	char name[128];
+	if (find_fn(p, rec->a, name, sizeof(name))) {
+		buf_printf(p->text, "scry_enter(m, %s", name);
+		return true;
+	}
+	buf_printf(p->text, "scry_call%s(m, ", p->suffix);
+	return put_target(p, rec->a);
+}
+
 /* The stack pointer's variable moved by so many bytes. */
 static void put_sp(struct printer *p, uint32_t by)
 {
@@ -459,10 +477,16 @@ static void put_sp(struct printer *p, uint32_t by)
 
 static bool put_leave(struct printer *p, const struct ir_rec *rec)
 {
-	buf_printf(p->text, "\tSCRY_SAVE;\n\tscry_leave%s(m, ", p->suffix);
-	if (!put_target(p, rec->a))
-		return refuse(p, rec);
-	buf_add_str(p->text, ");");
+	char name[128];
+	buf_add_str(p->text, "\tSCRY_SAVE;\n\t");
+	if (find_fn(p, rec->a, name, sizeof(name))) {
+		buf_printf(p->text, "%s(m);", name);
+	} else {
+		buf_printf(p->text, "scry_leave%s(m, ", p->suffix);
+		if (!put_target(p, rec->a))
+			return refuse(p, rec);
+		buf_add_str(p->text, ");");
+	}
 	put_comment(p, rec->a);
 	buf_add_str(p->text, "\n\treturn;\n");
 	return true;
@@ -547,10 +571,8 @@ static bool put_statement(struct printer *p, uint32_t r)
 		buf_add_str(p->text, ";\n");
 		return true;
 	case IR_CALL:
-		buf_add_str(p->text, "\tSCRY_SAVE;\n\tscry_call");
-		buf_add_str(p->text, p->suffix);
-		buf_add_str(p->text, "(m, ");
-		if (!put_target(p, rec->a))
+		buf_add_str(p->text, "\tSCRY_SAVE;\n\t");
+		if (!put_callee(p, rec))
 			return refuse(p, rec);
 		buf_add_str(p->text, ", ");
 		if (!put_target(p, rec->b))

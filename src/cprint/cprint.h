@@ -32,6 +32,8 @@ struct cprint_opts {
 	const char *name; /* of the function: an identifier */
 	/* What to say about an address in a comment, or null: `buf` may be filled. Text of the target, so it is escaped here. */
 	const char *(*name_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
+	/* Whether the code at an address has a C form, whose name is put into `buf`; null: none has. Calls and jumps there go to that. */
+	bool (*fn_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
 	void *ctx;
 };
 

@@ -25,6 +25,8 @@ struct err *ops_blocks(struct ops_req *rq);
 struct err *ops_decompile(struct ops_req *rq);
 struct err *ops_verify(struct ops_req *rq);
 struct err *ops_call_func(struct ops_req *rq);
+struct err *ops_native_build(struct ops_req *rq);
+struct err *ops_native_run(struct ops_req *rq);
 struct err *ops_callgraph(struct ops_req *rq);
 struct err *ops_check(struct ops_req *rq);
 struct err *ops_analyze(struct ops_req *rq);

@@ -53,6 +53,15 @@ static const struct ops_param p_verify[] = {
 	 .help = "what it returns, when no prototype says it"},                                                                  \
 	{.name = "timeout_ms", .type = OPS_INT, .value = "N", .help = "milliseconds until it is killed (2000)"},                 \
 	P_FLAG("yes_run_target", "agree to running code of this file, once and for all")
+static const struct ops_param p_native_build[] = {
+	{.name = "func", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "FUNC",
+	 .help = "functions, or addresses inside them"},
+	P_FLAG("all", "every function"),
+	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "IMG", .help = "the image to write"}, {NULL}};
+static const struct ops_param p_native_run[] = {
+	{.name = "image", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "IMG", .help = "what native build wrote"},
+	{.name = "func", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "FUNC", .help = "the function"},
+	P_ARGS, {NULL}};
 static const struct ops_param p_call[] = {P_FUNC(true, "the function"), P_ARGS, {NULL}};
 static const struct ops_param p_blocks[] = {P_FUNC(true, "the function, or an address inside it"),
 					    P_FLAG("dot", "as a graph in the DOT language"),
@@ -273,6 +282,10 @@ static const struct ops_column c_decompile[] = {{"path", "path", 'l'}, {"functio
 static const struct ops_column c_verify[] = {{"addr", "ADDR", 'r'}, {"func", "FUNCTION", 'l'}, {"status", "STATUS", 'l'}, {"level", "LEVEL", 'l'},
 					     {"inputs", "INPUTS", 'r'}, {"blocks_hit", "REACHED", 'r'}, {"blocks", "BLOCKS", 'r'},
 					     {"why", "WHY", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_native[] = {{"path", "path", 'l'}, {"functions", "functions", 'l'}, {"failed", "without C", 'l'},
+					     {"bytes", "bytes", 'l'}, {"text_bytes", "of code", 'l'}, {"text_relocs", "relocations in code", 'l'},
+					     {"data_relocs", "relocations in data", 'l'}, {"imports", "imports", 'l'}, {"sha256", "SHA-256", 'l'},
+					     {"ms", "milliseconds", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_doctor[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {"fix", "WHAT TO DO", 'l'},
 					     {NULL, NULL, 0}};
 static const struct ops_column c_analyze[] = {{"file", "file", 'l'}, {"functions", "functions", 'l'}, {"instructions", "instructions", 'l'},
@@ -318,6 +331,14 @@ static const struct ops_op ops_all[] = {
 		    "buf:0x10 is one), out:N (N bytes of 0xaa, to be written), addr:NAME (where that lies in the process), str:TEXT (text whatever "
 		    "it looks like). Pure functions of libc are libc's own, allocation works, exit and abort end the call, other imports answer 0 "
 		    "and are counted."},
+	{.name = "native_build", .cap = SES_CAP_WRITE_FILES, .shape = OPS_OBJECT, .needs_target = true, .params = p_native_build,
+	 .columns = c_native, .run = ops_native_build, .help = "functions as C, compiled into one image that is run in place",
+	 .details = "A shared object of the system: imported functions are its imports, calls between the functions are direct, its code needs no "
+		    "relocation. What is not in it is run as the machine code it is. Needs gcc."},
+	{.name = "native_run", .cap = SES_CAP_RUN_TARGET, .shape = OPS_OBJECT, .is_raw = true, .params = p_native_run, .run = ops_native_run,
+	 .help = "call a function of an image with these arguments",
+	 .details = "Beside the target it was built of, in a locked-down process, as call does; agree with --yes-run-target. An image that "
+		    "was not built here, or whose bytes changed since, is refused."},
 	READ("xrefs", OPS_LIST, p_xrefs, c_xrefs, ops_xrefs, "who refers to an address, or what it refers to"),
 	READ("callgraph", OPS_LIST, p_callgraph, c_calls, ops_callgraph, "who calls whom"),
 	READ("strings", OPS_LIST, p_strings, c_strings, ops_strings, "the strings found"),

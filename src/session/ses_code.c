@@ -48,18 +48,49 @@ static void make_name(const char *s, size_t len, uint64_t va, char *out, size_t 
 	out[n] = '\0';
 }
 
-static const char *name_of(void *ctx, uint64_t va, char *out, size_t cap)
+static const char *name_of(struct ses_snap *sn, uint64_t va, char *out, size_t cap)
 {
-	struct ses_snap *sn = ctx;
 	uint32_t loc = space_loc(sn->space, va);
 	size_t n = loc == LOC_NONE ? 0 : ses_name_put(sn, loc, out, cap - 1);
 	out[n] = '\0';
 	return n ? out : NULL;
 }
 
-struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, struct arena *scratch,
-			  struct ses_code *ret)
+void ses_code_name(struct ses_snap *sn, uint32_t func, char *out, size_t cap)
 {
+	struct arena arena = {0};
+	uint32_t cnt;
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	struct ses_text name = ses_func_name(sn, func, &arena);
+	make_name(name.s ? name.s : "", name.len, space_va(sn->space, funcs[func].loc), out, cap);
+	arena_fini(&arena);
+}
+
+struct names {
+	struct ses_snap *sn;
+	const struct ses_code_set *set;
+};
+
+static const char *comment_of(void *ctx, uint64_t va, char *out, size_t cap)
+{
+	const struct names *n = ctx;
+	return name_of(n->sn, va, out, cap);
+}
+
+static bool fn_of(void *ctx, uint64_t va, char *out, size_t cap)
+{
+	const struct names *n = ctx;
+	uint32_t loc = space_loc(n->sn->space, va);
+	uint32_t func = loc == LOC_NONE ? UINT32_MAX : image_func_starting(n->sn->im, loc);
+	if (func == UINT32_MAX || !n->set->has(n->set->ctx, func))
+		return false;
+	ses_code_name(n->sn, func, out, cap);
+	return true;
+}
+
+static struct err *make(struct names *names, uint32_t func, bool wants_map, struct arena *scratch, struct ses_code *ret)
+{
+	struct ses_snap *sn = names->sn;
 	struct ir_func *f;
 	struct lift_stats stats;
 	uint32_t cnt;
@@ -67,10 +98,9 @@ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, st
 	if (func >= cnt)
 		return err_new(ERR_NOT_FOUND, "there is no function %u", func);
 	ret->va = space_va(sn->space, funcs[func].loc);
-	struct ses_text name = ses_func_name(sn, func, scratch);
-	make_name(name.s ? name.s : "", name.len, ret->va, ret->name, sizeof(ret->name));
+	ses_code_name(sn, func, ret->name, sizeof(ret->name));
 	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
-	const struct cprint_opts opts = {.name = ret->name, .name_of = name_of, .ctx = sn};
+	const struct cprint_opts opts = {.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .ctx = names};
 	if (!e)
 		e = cprint_func(f, &opts, &ret->text, wants_map ? &ret->map : NULL);
 	if (!e) {
@@ -83,4 +113,17 @@ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, st
 		ret->bad_cnt = stats.bad_cnt;
 	}
 	return e;
+}
+
+struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, struct arena *scratch, struct ses_code *ret)
+{
+	struct names names = {sn, NULL};
+	return make(&names, func, wants_map, scratch, ret);
+}
+
+struct err *ses_code_func_in(struct ses_snap *sn, uint32_t func, const struct ses_code_set *set, struct arena *scratch,
+			     struct ses_code *ret)
+{
+	struct names names = {sn, set};
+	return make(&names, func, false, scratch, ret);
 }

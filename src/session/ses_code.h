@@ -25,6 +25,18 @@ void ses_code_fini(struct ses_code *c);
 _must_use_ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, struct arena *scratch,
 				       struct ses_code *ret);
 
+/* The C name of a function, NUL-terminated: an identifier no other function of the target has. */
+void ses_code_name(struct ses_snap *sn, uint32_t func, char *out, size_t cap);
+
+/* Which functions calls go to by their C name, because their C is linked with what calls them. */
+struct ses_code_set {
+	bool (*has)(void *ctx, uint32_t func);
+	void *ctx;
+};
+/* ses_code_func() among these, without the map. */
+_must_use_ struct err *ses_code_func_in(struct ses_snap *sn, uint32_t func, const struct ses_code_set *set, struct arena *scratch,
+					struct ses_code *ret);
+
 /* What stands at the top of a file of functions. */
 void ses_code_head(struct buf *text);
 

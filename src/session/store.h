@@ -69,6 +69,11 @@ char *store_seen_path(const struct store *st, const uint8_t sha256[32]);
 char *store_project_path(const struct store *st, const char *id);
 _must_use_ struct err *store_make_projects(const struct store *st);
 
+/* An image of recompiled functions that was built here, by the hash of its bytes, and the target it belongs to. `*ret_path`, where
+ * the target was, is owned. False: none such. Errors of putting: readonly, io. */
+_must_use_ struct err *store_put_native(struct store *st, const uint8_t sha256[32], const uint8_t target[32], const char *target_path);
+bool store_find_native(struct store *st, const uint8_t sha256[32], uint8_t ret_target[32], char **ret_path);
+
 /* The 64 digits of a hash, NUL-terminated. */
 /* Whether this user agreed to run the target with these bytes; and that they do now. Errors readonly, io. */
 bool store_has_consent(struct store *st, const uint8_t sha256[32]);

@@ -20,7 +20,9 @@ static const char store_global_schema[] =
 	" mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, hashed_ns INTEGER NOT NULL, sha256 BLOB NOT NULL,"
 	" PRIMARY KEY(dev, ino)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS consent(sha256 BLOB NOT NULL, uid INTEGER NOT NULL, time_ns INTEGER NOT NULL,"
-	" PRIMARY KEY(sha256, uid)) WITHOUT ROWID;";
+	" PRIMARY KEY(sha256, uid)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS native(sha256 BLOB PRIMARY KEY, target BLOB NOT NULL, path TEXT NOT NULL, time_ns INTEGER NOT NULL)"
+	" WITHOUT ROWID;";
 
 static struct err *db_error(sqlite3 *db, const char *path)
 {
@@ -197,6 +199,44 @@ struct err *store_put_consent(struct store *st, const uint8_t sha256[32])
 	if (sqlite3_step(q) != SQLITE_DONE || sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
 		return db_error(db, path);
 	return NULL;
+}
+
+struct err *store_put_native(struct store *st, const uint8_t sha256[32], const uint8_t target[32], const char *target_path)
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_global_path(st);
+	_cleanup_db_ sqlite3 *db = NULL;
+	_cleanup_stmt_ sqlite3_stmt *q = NULL;
+	struct err *e = path ? store_make_root(st) : &err_nomem;
+	if (!e)
+		e = db_open_write(path, store_global_schema, "DELETE", &db);
+	if (e)
+		return e;
+	if (sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO native(sha256, target, path, time_ns) VALUES(?1, ?2, ?3, ?4)", -1, &q, NULL) != SQLITE_OK)
+		return db_error(db, path);
+	sqlite3_bind_blob(q, 1, sha256, 32, SQLITE_STATIC);
+	sqlite3_bind_blob(q, 2, target, 32, SQLITE_STATIC);
+	sqlite3_bind_text(q, 3, target_path, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(q, 4, store_now_ns());
+	if (sqlite3_step(q) != SQLITE_DONE || sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+		return db_error(db, path);
+	return NULL;
+}
+
+bool store_find_native(struct store *st, const uint8_t sha256[32], uint8_t ret_target[32], char **ret_path)
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_global_path(st);
+	_cleanup_db_ sqlite3 *db = path ? db_open_read(path) : NULL;
+	_cleanup_stmt_ sqlite3_stmt *q = NULL;
+	if (!db || sqlite3_prepare_v2(db, "SELECT target, path FROM native WHERE sha256=?1", -1, &q, NULL) != SQLITE_OK)
+		return false;
+	sqlite3_bind_blob(q, 1, sha256, 32, SQLITE_STATIC);
+	if (sqlite3_step(q) != SQLITE_ROW || sqlite3_column_bytes(q, 0) != 32)
+		return false;
+	memcpy(ret_target, sqlite3_column_blob(q, 0), 32);
+	*ret_path = strdup((const char *)sqlite3_column_text(q, 1));
+	return *ret_path;
 }
 
 struct err *store_get_state(struct store *st, const uint8_t sha256[32], struct edits_state *ret, struct edits_view **ret_edits)

@@ -119,9 +119,9 @@ _Noreturn static void zygote(struct box *b, int fd)
 	const struct box_object target = {b->opts.im, b->slide}, code = {b->opts.code, b->code_slide};
 	const char *why = box_drop_shared(b->shared) ? box_map_places() : "memory shared with others cannot be given up";
 	if (!why)
-		why = box_map_object(&target, b->opts.fd);
+		why = box_map_object(&target, b->opts.im, b->opts.fd);
 	if (!why && b->opts.code)
-		why = box_map_object(&code, b->opts.code_fd);
+		why = box_map_object(&code, b->opts.im, b->opts.code_fd);
 	keep_files(fd, fd, fd);
 	drop_vdso();
 	char text[128] = "";

@@ -245,7 +245,22 @@ const char *box_import_entry_map(void)
 	return NULL;
 }
 
-void box_bind_imports(const struct box_object *b)
+/* The number of the target's import with this name; one past all when it has none. */
+static uint32_t number_of(const struct image *target, const char *name, size_t len)
+{
+	uint32_t cnt, sym_cnt;
+	const struct image_import *imports = image_imports(target, &cnt);
+	const struct image_symbol *syms = image_symbols(target, &sym_cnt);
+	for (uint32_t i = 0; i < cnt; i++) {
+		size_t own_len;
+		const char *own = imports[i].symbol < sym_cnt ? image_text(target, syms[imports[i].symbol].name, &own_len) : NULL;
+		if (own && own_len == len && !memcmp(own, name, len))
+			return i;
+	}
+	return cnt;
+}
+
+void box_bind_imports(const struct box_object *b, const struct image *target)
 {
 	const struct space *s = image_space(b->im);
 	uint32_t cnt, sym_cnt;
@@ -268,7 +283,7 @@ void box_bind_imports(const struct box_object *b)
 		else if (model)
 			put_direct(stub, model);
 		else
-			put_counted(stub, i, entry);
+			put_counted(stub, b->im == target ? i : number_of(target, name, len), entry);
 		if (sym->bind == FMT_BIND_WEAK && sym->type == FMT_SYM_NONE && !model)
 			clear_weak(b, s, imports[i].loc);
 	}

@@ -93,11 +93,11 @@ struct box_object {
 };
 
 /* Maps the segments, applies relocations, makes the stubs of imports. Null, or what failed. */
-const char *box_map_object(const struct box_object *o, int fd);
+const char *box_map_object(const struct box_object *o, const struct image *target, int fd);
 /* The stack, the buffers and the heap of calls. */
 const char *box_map_places(void);
-/* Writes the stub of every import and the words that refer to objects of other libraries. */
-void box_bind_imports(const struct box_object *o);
+/* Writes the stub of every import, counted as the target's of the same name, and the words that refer to objects of other libraries. */
+void box_bind_imports(const struct box_object *o, const struct image *target);
 /* The page all stubs jump through, and the one objects of other libraries point to. Null, or what failed. */
 const char *box_import_entry_map(void);
 /* A stub that is only a name ends here: arguments in registers, the import's number in r11. */

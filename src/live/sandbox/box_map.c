@@ -140,7 +140,7 @@ static bool map_fixed(uint64_t addr, uint64_t len)
 	return mmap(at(addr), len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == at(addr);
 }
 
-const char *box_map_object(const struct box_object *b, int fd)
+const char *box_map_object(const struct box_object *b, const struct image *target, int fd)
 {
 	const struct space *s = image_space(b->im);
 	if (!s->seg_cnt)
@@ -153,7 +153,7 @@ const char *box_map_object(const struct box_object *b, int fd)
 			return why;
 	}
 	apply_relocations(b);
-	box_bind_imports(b);
+	box_bind_imports(b, target);
 	return protect(b);
 }
 
