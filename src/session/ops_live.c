@@ -101,7 +101,12 @@ static struct err *run_batch(struct batch *b, const uint32_t *funcs, uint32_t cn
 		list[i].va = c.va;
 		list[i].name = arena_strndup(rq->arena, c.name, strlen(c.name));
 		list[i].blocks = block_list(rq, funcs[i], &list[i].block_cnt);
-		if (!e && (!list[i].name || !list[i].blocks))
+		uint64_t *words = ARENA_ARRAY(rq->arena, uint64_t, c.word_cnt + 1);
+		if (words)
+			memcpy(words, c.words, c.word_cnt * sizeof(*words));
+		list[i].words = words;
+		list[i].word_cnt = c.word_cnt;
+		if (!e && (!list[i].name || !list[i].blocks || !words))
 			e = &err_nomem;
 		if (!e)
 			buf_add(&text, c.text.data, c.text.len);

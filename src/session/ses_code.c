@@ -88,6 +88,34 @@ static bool fn_of(void *ctx, uint64_t va, char *out, size_t cap)
 	return true;
 }
 
+static void keep_word(struct ses_code *c, uint64_t v)
+{
+	for (uint32_t i = 0; i < c->word_cnt; i++)
+		if (c->words[i] == v)
+			return;
+	if (c->word_cnt < SES_CODE_WORD_MAX)
+		c->words[c->word_cnt++] = v;
+}
+
+/* Constants of comparisons, subtractions and masks: what decides branches. */
+static void find_words(const struct ir_func *f, struct ses_code *c)
+{
+	for (uint32_t i = 0; i < f->rec_cnt; i++) {
+		const struct ir_rec *r = &f->recs[i];
+		if (r->op != IR_CMP && r->op != IR_SUB && r->op != IR_AND && r->op != IR_FLAG)
+			continue;
+		const ir_ref ops[] = {r->a, r->b};
+		for (unsigned k = 0; k < 2; k++) {
+			uint32_t at = ir_index(ops[k]);
+			if (ir_tag(ops[k]) != IR_TAG_CONST || at >= f->const_cnt || ir_bits(f->consts[at].width) > 64)
+				continue;
+			uint64_t v = f->words[f->consts[at].first_word];
+			if (v > 1)
+				keep_word(c, v);
+		}
+	}
+}
+
 static struct err *make(struct names *names, uint32_t func, bool wants_map, struct arena *scratch, struct ses_code *ret)
 {
 	struct ses_snap *sn = names->sn;
@@ -108,6 +136,7 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 		cprint_machine(f->machine, &machine);
 		snprintf(ret->prototype, sizeof(ret->prototype), "void %s(struct %.*s *m)", ret->name, (int)machine.len,
 			 machine.data ? machine.data : "");
+		find_words(f, ret);
 		ret->insn_cnt = stats.insn_cnt;
 		ret->generic_cnt = stats.generic_cnt;
 		ret->bad_cnt = stats.bad_cnt;

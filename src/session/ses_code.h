@@ -5,6 +5,8 @@
 #include "cprint/cprint.h"
 #include "session/session.h"
 
+#define SES_CODE_WORD_MAX 48
+
 /* A function as C. Zero-initialise; ses_code_fini() releases. */
 struct ses_code {
 	uint64_t va;
@@ -15,6 +17,8 @@ struct ses_code {
 	uint32_t insn_cnt;
 	uint32_t generic_cnt; /* instructions lifted only as what they read and write */
 	uint32_t bad_cnt;     /* bytes that are no instruction */
+	uint64_t words[SES_CODE_WORD_MAX]; /* numbers it compares with, as they stand in the code */
+	uint32_t word_cnt;
 };
 
 void ses_code_fini(struct ses_code *c);

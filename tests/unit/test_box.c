@@ -3,7 +3,7 @@
  * The sandbox over programs compiled here: what well-behaved functions return, and that hostile ones do no harm and are
  * told apart.
  */
-#include "live/sandbox/box.h"
+#include "live/sandbox/box_int.h"
 
 #include "format/fmt.h"
 #include "lib/subject.h"
@@ -54,6 +54,14 @@ static const char source[] =
 	"long through(void) { const unsigned char *p = (const unsigned char *)&__errno_location; unsigned long fn; memcpy(&fn, p + 2, 8);\n"
 	"  p = (const unsigned char *)(fn & ~4095ul); for (long i = 0; i < 1 << 22; i++) if (p[i] == 0x0f && p[i + 1] == 5 && p[i + 2] == 0xc3) {\n"
 	"  long r; __asm__ volatile(\"call *%1\" : \"=a\"(r) : \"r\"(p + i), \"0\"(57L) : \"rcx\", \"r11\", \"memory\"); return r; } return -99; }\n"
+	/* For trials: what is nowhere, calls through it, and memory it must not get. */
+	"struct thing { struct thing *next; long v; int (*fn)(struct thing *, int); };\n"
+	"long chase(struct thing *t) { long s = 0; for (int i = 0; i < 4; i++) { s += t->v; t->v = s; t = t->next; } return s; }\n"
+	"long near_null(void) { struct thing *p; __asm__ volatile(\"xor %0, %0\" : \"=r\"(p)); p->v = 5; p->v += 2; return p->v + (long)p + 1; }\n"
+	"long no_address(void) { long *volatile p = (long *)0x6161616161616161; *p = 9; p[-1] = 1; return *p; }\n"
+	"long ask(struct thing *t) { int (*volatile f)(struct thing *, int) = (int (*)(struct thing *, int))0x123456789000; return f(t, 3); }\n"
+	"long map(long prot, long flags) { return call(9, 0x300000000000, 4096, prot); }\n"
+	"long unset; long *unset_p; long variable(void) { return unset; }\n"
 	"void smash(void) { char b[8]; memset(b, 'A', 400); __asm__ volatile(\"\" :: \"r\"(b) : \"memory\"); }\n"
 	"void unhandled(void) { register unsigned long sp __asm__(\"rsp\"); __asm__ volatile(\"xor %%esp, %%esp; push %%rax\" : \"+r\"(sp)); }\n";
 
@@ -231,6 +239,125 @@ static void check_hostile(struct target *t)
 	assert_int_equal(run3(t, "add", 1, 1, 0).rax, 2);
 }
 
+static struct box_outcome try(struct target *t, const char *name, uint64_t seed)
+{
+	struct box_outcome o;
+	const struct box_trial trial = {.va = va_of(t, name), .seed = seed, .cpu_ms = 50};
+	struct err *e = box_try(t->box, &trial, &o);
+	if (e)
+		fail_msg("%s: %s", name, e->text);
+	return o;
+}
+
+/* The state of a trial: memory wherever it is asked for, the same for the same seed, and no more than that. */
+static void test_trials(void **state)
+{
+	(void)state;
+	struct target *t = target_new("gcc -O1 -w -shared -fPIC -fno-stack-protector $SRC -o $OUT");
+	unsigned changed = 0, returned = 0;
+	for (uint64_t seed = 0; seed < 16; seed++) {
+		struct box_outcome a = try(t, "chase", seed);
+		uint64_t rax = a.result.rax, pages = a.page_cnt, hash = a.page_cnt ? a.pages[a.page_cnt - 1].hash : 0;
+		returned += a.result.end == BOX_RETURNED;
+		struct box_outcome b = try(t, "chase", seed);
+		assert_true(b.result.rax == rax && b.page_cnt == pages && (!pages || b.pages[pages - 1].hash == hash));
+		changed += try(t, "variable", seed).result.rax != 0;
+	}
+	assert_in_range(changed, 4, 8);
+	/* The sanitizer's own memory is in the way of some. */
+	assert_in_range(returned, 12, 16);
+	struct box_outcome o = try(t, "near_null", 3);
+	assert_int_equal(o.result.end, BOX_RETURNED);
+	assert_int_equal(o.result.rax, 8);
+	assert_int_equal(try(t, "no_address", 3).result.rax, 9);
+	o = try(t, "ask", 1);
+	assert_int_equal(o.result.end, BOX_RETURNED);
+	assert_int_equal(o.result.import_calls, 1);
+	/* What is read tells nothing; what the input says is what is read. */
+	const struct box_patch patch = {0, 8, 77};
+	struct box_trial trial = {.va = va_of(t, "add"), .seed = 5, .cpu_ms = 50, .patches = &patch, .patch_cnt = 1};
+	assert_null(box_try(t->box, &trial, &o));
+	assert_int_equal(o.result.rax, 77 + box_trial_word(&trial, 8));
+	static const char *const bad[] = {"forever", "deep", "undefined", "call32", "unhandled", "through", "smash"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		o = try(t, bad[i], i);
+		if (o.result.end == BOX_RETURNED)
+			fail_msg("%s returned", bad[i]);
+	}
+	/* Memory of files, shared, executable, or in place of other memory is not to be had. */
+	for (uint64_t prot = 0; prot < 8; prot++)
+		assert_int_equal(run3(t, "map", prot, 0, 0).end, BOX_SYSCALL);
+	target_free(t);
+}
+
+static uint64_t next_random(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	return *s ^= *s << 17;
+}
+
+/* The result memory holds whatever the target's process wanted it to. */
+static void test_forged(void **state)
+{
+	(void)state;
+	struct target *t = target_new("gcc -O1 -w -shared -fPIC -fno-stack-protector $SRC -o $OUT");
+	uint32_t import_cnt;
+	image_imports(t->im, &import_cnt);
+	struct box_shared *s = calloc(1, sizeof(*s));
+	struct box fake = {.opts = {.im = t->im}, .slide = box_slide(t->box), .shared = s};
+	uint64_t r = 88172645463325252u;
+	unsigned ends[BOX_END_COUNT] = {0};
+	for (unsigned round = 0; round < 20000; round++) {
+		uint8_t *p = (uint8_t *)s;
+		for (size_t i = 0; i < offsetof(struct box_shared, input); i++)
+			p[i] = (uint8_t)(next_random(&r) >> 32);
+		if (round & 1)
+			s->state = BOX_STATE_DONE;
+		if (round & 2)
+			s->end = (uint32_t)(next_random(&r) >> 40) % (BOX_END_COUNT + 2);
+		static const int status[] = {0, 0, 0, 0, 9, 24, 0x100, 0x7f};
+		const struct box_report report = {.status = status[next_random(&r) >> 8 & 7], .is_timeout = round % 50 == 0};
+		struct box_result got = {0};
+		box_take_result(&fake, &report, 5, &got);
+		assert_true(got.end < BOX_END_COUNT);
+		ends[got.end]++;
+		assert_true(got.import == UINT32_MAX || (got.end == BOX_EXITED && got.import < import_cnt));
+		assert_true(!got.bufs_valid || (got.bufs == s->bufs && got.bufs_len == 5));
+		assert_true(!got.is_ip_inside || space_seg_of_va(image_space(t->im), got.ip) >= 0);
+		if (report.is_timeout || report.status == 9 || report.status == 24 || s->state != BOX_STATE_DONE)
+			assert_true(got.end == BOX_TIMEOUT || got.end == BOX_KILLED || got.end == BOX_BROKEN);
+		assert_true(strlen(fake.missing) < sizeof(fake.missing));
+	}
+	for (unsigned i = 0; i < BOX_END_COUNT; i++)
+		assert_true(ends[i]);
+	free(s);
+	target_free(t);
+}
+
+/* A file that lost its end since it was analysed. */
+static void test_truncated(void **state)
+{
+	(void)state;
+	struct target *t = target_new("gcc -O1 -w -shared -fPIC $SRC -o $OUT");
+	FILE *f = tmpfile();
+	assert_non_null(f);
+	struct box *box;
+	for (unsigned part = 0; part < 4; part++) {
+		size_t len = t->subject->bin->bytes_len / 8 * part;
+		assert_int_equal(ftruncate(fileno(f), 0), 0);
+		assert_true(pwrite(fileno(f), t->subject->bin->bytes, len, 0) == (ssize_t)len);
+		const struct box_opts opts = {.im = t->im, .fd = fileno(f), .wall_ms = 2000, .cpu_s = 2, .mem_len = 64 << 20};
+		struct err *e = box_open(&opts, &box);
+		assert_non_null(e);
+		assert_int_equal(e->kind, ERR_BAD_INPUT);
+		assert_null(box);
+		err_free(e);
+	}
+	fclose(f);
+	target_free(t);
+}
+
 static void test_shared(void **state)
 {
 	(void)state;
@@ -276,6 +403,9 @@ int main(void)
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_fixed),
 		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_forged),
+		cmocka_unit_test(test_truncated),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

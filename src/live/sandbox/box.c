@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,7 +123,9 @@ _Noreturn static void zygote(struct box *b, int fd)
 		why = box_map_object(&target, b->opts.im, b->opts.fd);
 	if (!why && b->opts.code)
 		why = box_map_object(&code, b->opts.im, b->opts.code_fd);
+	b->data_len = box_data_len();
 	keep_files(fd, fd, fd);
+	box_shadow_init();
 	drop_vdso();
 	char text[128] = "";
 	if (why)
@@ -185,6 +188,20 @@ static struct err *start(struct box *b)
 	return why[0] ? err_new(ERR_BAD_INPUT, "the target cannot be mapped for running: %s", why) : NULL;
 }
 
+/* Segments that lie beyond the end of the file would be holes that kill who looks. */
+static struct err *check_length(const struct image *im, int fd, const char *what)
+{
+	const struct space *s = image_space(im);
+	struct stat st;
+	if (fstat(fd, &st))
+		return err_os(errno, "%s", what);
+	for (uint32_t i = 0; i < s->seg_cnt; i++)
+		if (!s->segs[i].is_extern && s->segs[i].file_len &&
+		    (s->segs[i].file_len > (uint64_t)st.st_size || s->segs[i].file_off > (uint64_t)st.st_size - s->segs[i].file_len))
+			return err_new(ERR_BAD_INPUT, "%s is shorter than its segments say: it is not run", what);
+	return NULL;
+}
+
 struct err *box_open(const struct box_opts *opts, struct box **ret)
 {
 	const struct image_meta *m = image_meta(opts->im);
@@ -194,6 +211,11 @@ struct err *box_open(const struct box_opts *opts, struct box **ret)
 #endif
 	if (m->arch != ARCH_ID_X86_64 || m->fmt_type > FMT_TYPE_SHARED)
 		return err_new(ERR_UNSUPPORTED, "only programs and libraries for x86-64 can be run");
+	struct err *e = check_length(opts->im, opts->fd, "the target");
+	if (!e && opts->code)
+		e = check_length(opts->code, opts->code_fd, "the compiled code");
+	if (e)
+		return e;
 	struct box *b = calloc(1, sizeof(*b));
 	if (!b)
 		return &err_nomem;
@@ -211,7 +233,7 @@ struct err *box_open(const struct box_opts *opts, struct box **ret)
 		return &err_nomem;
 	}
 	b->shared = shared;
-	struct err *e = start(b);
+	e = start(b);
 	if (e) {
 		box_close(b);
 		return e;
@@ -290,7 +312,7 @@ static void note(struct box *b, const char *what)
 	}
 }
 
-static void take_result(struct box *b, const struct box_report *report, uint32_t bufs_len, struct box_result *ret)
+void box_take_result(struct box *b, const struct box_report *report, uint32_t bufs_len, struct box_result *ret)
 {
 	/* The target may have written anything here, and nobody writes any more. */
 	const struct box_shared *s = b->shared;
@@ -382,7 +404,7 @@ static struct err *call_either(struct box *b, uint64_t va, uint64_t code_va, con
 	uint32_t bufs_len = s->bufs_len;
 	e = do_call(b, &report);
 	if (!e)
-		take_result(b, &report, bufs_len, ret);
+		box_take_result(b, &report, bufs_len, ret);
 	return e;
 }
 
@@ -398,6 +420,30 @@ struct err *box_call_code(struct box *b, uint64_t va, uint64_t code_va, const st
 	return call_either(b, va, code_va, args, cnt, ret);
 }
 
+static void put_input(struct box_input *in, const struct box_trial *t)
+{
+	in->seed = t->seed;
+	in->word_cnt = t->words ? MIN(t->word_cnt, (uint32_t)BOX_WORD_MAX) : 0;
+	in->patch_cnt = t->patches ? MIN(t->patch_cnt, (uint32_t)BOX_PATCH_MAX) : 0;
+	if (in->word_cnt)
+		memcpy(in->words, t->words, in->word_cnt * sizeof(*t->words));
+	if (in->patch_cnt)
+		memcpy(in->patches, t->patches, in->patch_cnt * sizeof(*t->patches));
+}
+
+uint64_t box_trial_word(const struct box_trial *t, uint64_t at)
+{
+	struct box_input in;
+	put_input(&in, t);
+	return box_input_word(&in, at);
+}
+
+uint64_t box_stack_args(uint64_t *ret_len)
+{
+	*ret_len = BOX_STACK + BOX_STACK_LEN - BOX_TRIAL_SP;
+	return BOX_TRIAL_SP;
+}
+
 struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome *ret)
 {
 	struct box_shared *s = b->shared;
@@ -410,7 +456,7 @@ struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome
 	s->regs.target = t->va + b->slide;
 	s->import = UINT32_MAX;
 	s->is_trial = 1;
-	s->seed = t->seed;
+	put_input(&s->input, t);
 	s->cpu_ms = t->cpu_ms;
 	s->code = t->code_va ? t->code_va + b->code_slide : 0;
 	if (t->blocks && !t->code_va) {
@@ -422,8 +468,9 @@ struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome
 	e = do_call(b, &report);
 	if (e)
 		return e;
-	take_result(b, &report, 0, &ret->result);
+	box_take_result(b, &report, 0, &ret->result);
 	ret->trace = s->trace;
+	ret->has_no_memory = s->missing & BOX_NO_SHADOW;
 	ret->page_cnt = s->page_cnt < BOX_PAGE_MAX ? s->page_cnt : BOX_PAGE_MAX;
 	ret->pages = s->pages;
 	ret->blocks_hit = s->blocks_hit;

@@ -93,18 +93,27 @@ uint64_t box_buf_addr(const struct box *b, uint32_t off);
 
 /*
  * A trial: the function with registers, stack and memory made from a seed, for comparing two forms of it. Memory nobody has
- * mapped is made at first touch in a region the arguments and its own words point into; its content depends on seed and address
- * only, and so do the answers of imports. Memory is compared by hash of each page that was written or made.
+ * mapped is made at first touch, wherever that is but below the stacks; its content depends on the input
+ * (box_trial_word()) and so do the answers of imports and of calls through pointers that lead nowhere. In half of the seeds
+ * the target's zeroed variables (.bss) are made, too. Memory is compared by hash of each page that was written or made.
  */
 #define BOX_PAGE_MAX 512  /* pages an outcome names; touching more ends the trial */
 #define BOX_BLOCK_MAX 4096
+#define BOX_WORD_MAX 48
+#define BOX_PATCH_MAX 128
 
 struct box_page {
 	uint64_t addr, hash;
 };
 
+/* Words of the input at addresses [from, to) of the process are `value`. */
+struct box_patch {
+	uint64_t from, to, value;
+};
+
 struct box_outcome {
 	struct box_result result;     /* buffers unused */
+	bool has_no_memory;           /* it ended because memory could not be made where the function wanted it */
 	uint64_t trace;               /* hash over the imports called, in order, with their arguments */
 	uint32_t page_cnt;
 	const struct box_page *pages; /* by the order of the process, the same in every trial; valid until the next call */
@@ -118,7 +127,19 @@ struct box_trial {
 	const uint64_t *blocks;  /* starts of its blocks, for coverage of the machine code; may be null */
 	uint32_t block_cnt;      /* at most BOX_BLOCK_MAX are looked at */
 	uint32_t cpu_ms;         /* ends as timeout after this much time of the processor */
+	const uint64_t *words;   /* numbers that mean something to the function; may be null */
+	uint32_t word_cnt;       /* at most BOX_WORD_MAX are looked at */
+	const struct box_patch *patches; /* a later one wins; may be null */
+	uint32_t patch_cnt;      /* at most BOX_PATCH_MAX */
 };
+
+/*
+ * What the 8 bytes at `at`, a multiple of 8, of the process hold when the trial makes them. Below 48 these are no
+ * addresses: the integer arguments in the order of the ABI. The stack above the return address is made, too: box_stack_args().
+ */
+uint64_t box_trial_word(const struct box_trial *t, uint64_t at);
+/* Where the made part of the stack begins, the first argument in memory; bytes to its end. */
+uint64_t box_stack_args(uint64_t *ret_len);
 
 /* Errors as box_call(). */
 _must_use_ struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome *ret);

@@ -41,6 +41,9 @@ box_enter:
 	fninit
 	cld
 	call *%r11
+	.globl box_enter_back
+	.hidden box_enter_back
+box_enter_back:
 	mov box_enter_regs(%rip), %rdi
 	mov 72(%rdi), %rsp
 	mov %rax, 48(%rdi)

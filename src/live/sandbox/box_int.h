@@ -16,11 +16,12 @@
 #define BOX_HOST_STACK 0x6f000000ul /* what they run on */
 #define BOX_STACK 0x70000000ul
 #define BOX_STACK_LEN (256u << 10)
+#define BOX_TRIAL_SP (BOX_STACK + BOX_STACK_LEN - 2048) /* the stack pointer a trial starts with */
 #define BOX_BUFS 0x71000000ul      /* the buffers of a call's arguments */
 #define BOX_HEAP 0x72000000ul      /* what the models of malloc give */
 #define BOX_HEAP_LEN (64u << 20)
-#define BOX_LAZY 0x200000000000ul /* memory that is made when it is touched */
-#define BOX_LAZY_LEN (1ul << 32)
+#define BOX_LAZY 0x200000000000ul  /* where pointers of trials point; memory is made when it is touched */
+#define BOX_LOW 0x10000ul          /* nothing is made below: null and what lies near it */
 #define BOX_DUMMY 0x77000000ul     /* a page that objects of other libraries (stdout, environ) point to */
 
 /* Registers at the start and the end of a call; known to box_enter.S by offset. */
@@ -34,6 +35,14 @@ struct box_regs {
 	uint64_t out_rdx;                     /* 208 */
 	uint8_t st0[16];                      /* 216 */
 	uint64_t has_st0;                     /* 232 */
+};
+
+/* What a trial's state is made from. */
+struct box_input {
+	uint64_t seed;
+	uint32_t word_cnt, patch_cnt;
+	uint64_t words[BOX_WORD_MAX];
+	struct box_patch patches[BOX_PATCH_MAX];
 };
 
 /* Between parent, zygote and call. Written by the target's process, so the parent copies before it looks. */
@@ -53,7 +62,7 @@ struct box_shared {
 	/* Trials. */
 	uint32_t is_trial;
 	uint32_t cpu_ms;
-	uint64_t seed;
+	struct box_input input;
 	uint64_t code; /* address of the C form in the process, 0 none */
 	uint64_t trace;
 	uint32_t page_cnt;
@@ -64,7 +73,7 @@ struct box_shared {
 	uint8_t bufs[BOX_BUF_TOTAL];
 };
 
-enum box_missing { BOX_NO_LANDLOCK = 1, BOX_NO_TSC = 2, BOX_NO_NAMESPACES = 4 };
+enum box_missing { BOX_NO_LANDLOCK = 1, BOX_NO_TSC = 2, BOX_NO_SHADOW = 4 };
 
 enum box_state { BOX_STATE_STARTED, BOX_STATE_LOCK_FAILED, BOX_STATE_RUNNING, BOX_STATE_DONE };
 
@@ -82,8 +91,12 @@ struct box {
 	int pid;
 	struct box_shared *shared;
 	bool has_namespaces;
+	uint64_t data_len;  /* bytes of private memory before a call; known in the zygote */
 	char missing[128];
 };
+
+/* What a call left in the shared memory, which may be anything, as bounded facts. `bufs_len` is what the parent asked for. */
+void box_take_result(struct box *b, const struct box_report *report, uint32_t bufs_len, struct box_result *ret);
 
 /* --- in the zygote and its calls: no malloc, no locks, nothing of libc that asks the vDSO -------------------------- */
 /* An object in the process: the target, or recompiled code. */
@@ -106,6 +119,8 @@ void box_import_entry(void);
 bool box_lock(struct box *b);
 /* Unmaps memory shared with other processes that is or could be made writable, all but the page at `keep`. */
 bool box_drop_shared(const void *keep);
+/* Bytes of private writable memory this process has, as RLIMIT_DATA counts them. */
+uint64_t box_data_len(void);
 /* What namespaces clone() can make here. */
 unsigned long box_namespaces(void);
 /* Runs the request in `shared` and ends the process. */
@@ -130,17 +145,28 @@ static inline uint64_t box_mix(uint64_t a, uint64_t b)
 bool box_code_prepare(void);
 /* Runs the C form of the request from these registers; they hold its results then. */
 void box_code_run(struct box *b, struct box_regs *regs);
+/* The word of an input at an address; see box_trial_word(). */
+uint64_t box_input_word(const struct box_input *in, uint64_t at);
 /* Registers, stack and memory before the lock; what can only be done then. */
 bool box_trial_prepare(struct box *b, struct box_regs *regs);
 /* Runs it. */
 void box_trial_run(struct box *b, struct box_regs *regs);
-/* A signal during a trial: true when the trial goes on. */
-bool box_trial_signal(struct box *b, int sig, uint64_t fault, uint64_t *ip);
+/* A signal during a trial: true when the trial goes on. `context` is the ucontext_t. */
+bool box_trial_signal(struct box *b, int sig, uint64_t fault, void *context);
 /* What import `number` answers. */
 uint64_t box_trial_import(struct box *b, uint32_t number, const uint64_t *args);
 /* Hashes what was written. */
 void box_trial_finish(struct box *b);
 uint64_t box_heap_used(void);
+
+/* --- memory where a process can have none (box_shadow.c) ------------------------------------------------------------- */
+enum box_shadow_say { BOX_SHADOW_NO, BOX_SHADOW_STEP, BOX_SHADOW_LIMIT };
+/* Before the lock. */
+void box_shadow_init(void);
+/* A fault: STEP when its instruction can go on, one step, which box_shadow_stepped() ends; LIMIT when it wanted such memory
+ * but cannot be made to have it. `context` is the ucontext_t. */
+enum box_shadow_say box_shadow_fault(void *context);
+bool box_shadow_stepped(void *context);
 
 /* The call that runs, in its process only. */
 extern struct box *box_now;

@@ -76,6 +76,27 @@ bool box_drop_shared(const void *keep)
 	return ok;
 }
 
+uint64_t box_data_len(void)
+{
+	char text[128];
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+	const char *p = text, *end = text + (n > 0 ? n : 0);
+	if (fd >= 0)
+		close(fd);
+	/* The sixth number, in pages. */
+	for (unsigned i = 0; i < 5; i++) {
+		p = memchr(p, ' ', (size_t)(end - p));
+		if (!p)
+			return 0;
+		p++;
+	}
+	uint64_t pages = 0;
+	for (; p < end && *p >= '0' && *p <= '9'; p++)
+		pages = pages * 10 + (uint64_t)(*p - '0');
+	return pages * 4096;
+}
+
 unsigned long box_namespaces(void)
 {
 	return CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
@@ -140,12 +161,13 @@ static bool lock_calls(void)
 		IF_NOT(CLOCK_MONOTONIC, 1),
 		RET(SECCOMP_RET_ALLOW),
 		RET(SECCOMP_RET_TRAP),
-		/* Memory of trials is made by making it writable; nothing becomes executable. */
-		IF_NOT(SYS_mprotect, 4),
+		/* Memory of trials: private, of no file, where there was none, never executable; RLIMIT_DATA counts it. */
+		IF_NOT(SYS_mmap, 5),
 		LOAD(offsetof(struct seccomp_data, args) + 16),
-		IF_NOT(PROT_READ | PROT_WRITE, 1),
+		IF_NOT(PROT_READ | PROT_WRITE, 3),
+		LOAD(offsetof(struct seccomp_data, args) + 24),
+		IF_NOT(MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, 1),
 		RET(SECCOMP_RET_ALLOW),
-		RET(SECCOMP_RET_TRAP),
 		RET(SECCOMP_RET_TRAP),
 	};
 	const struct sock_fprog prog = {.len = sizeof(ops) / sizeof(ops[0]), .filter = ops};
@@ -164,5 +186,5 @@ bool box_lock(struct box *b)
 		b->shared->missing |= BOX_NO_LANDLOCK;
 	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
 		b->shared->missing |= BOX_NO_TSC;
-	return lock_limits(b->opts.mem_len, b->opts.cpu_s) && lock_calls();
+	return lock_limits(b->data_len + b->opts.mem_len, b->opts.cpu_s) && lock_calls();
 }

@@ -58,16 +58,13 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	if (sig == SIGSEGV && info->si_code == SI_KERNEL && is_rdtsc(u))
 		return;
 	if (s->is_trial) {
-		uint64_t ip = (uint64_t)u->uc_mcontext.gregs[REG_RIP];
-		bool goes_on = box_trial_signal(box_now, sig, (uint64_t)(uintptr_t)info->si_addr, &ip);
-		u->uc_mcontext.gregs[REG_RIP] = (greg_t)ip;
-		if (goes_on)
+		if (box_trial_signal(box_now, sig, (uint64_t)(uintptr_t)info->si_addr, u))
 			return;
-		if (sig == SIGVTALRM)
-			box_finish(s, BOX_TIMEOUT);
 	}
-	s->signal = sig;
 	s->ip = (uint64_t)u->uc_mcontext.gregs[REG_RIP];
+	if (sig == SIGVTALRM)
+		box_finish(s, BOX_TIMEOUT);
+	s->signal = sig;
 	s->fault = (uint64_t)(uintptr_t)info->si_addr;
 	s->syscall_nr = sig == SIGSYS ? info->si_syscall : -1;
 	box_finish(s, sig == SIGSYS ? BOX_SYSCALL : BOX_SIGNAL);

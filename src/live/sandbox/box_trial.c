@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /*
@@ -24,51 +25,127 @@ static uint32_t import_calls;
 static unsigned long fs_base;
 
 /* --- values --------------------------------------------------------------------------------------------------------- */
-/* How words are made differs from seed to seed: which share of them points somewhere. */
-static uint64_t word_of(uint64_t seed, uint64_t at)
+static const struct {
+	uint8_t pointers, zeros; /* of 256 words */
+} shares[8] = {{128, 64}, {250, 0}, {80, 176}, {64, 64}, {200, 56}, {16, 200}, {160, 96}, {255, 0}};
+
+/* One number the function compares with, or one beside it. */
+static uint64_t meant(const struct box_input *in, uint64_t r)
 {
-	static const uint8_t pointers[] = {128, 250, 200, 64, 230, 16, 128, 255}; /* of 256 */
-	uint64_t r = box_mix(seed, at);
-	if ((r & 255) < pointers[seed & 7])
-		/* Somewhere in a few pages: structures meet again, and stay small. */
-		return BOX_LAZY + ((r >> 8 & 63) << 16) + (r >> 16 & 0xff0);
-	switch (r >> 8 & 7) {
+	static const int8_t beside[8] = {0, 0, 0, 0, 0, 0, 1, -1};
+	return in->words[(r >> 3) % in->word_cnt] + (uint64_t)(int64_t)beside[r & 7];
+}
+
+/* Numbers of a width nobody knows yet: as one, as two halves, or the same in each byte. */
+static uint64_t meant_word(const struct box_input *in, uint64_t r)
+{
+	uint64_t a = meant(in, r >> 8), b = meant(in, r >> 24);
+	switch (r & 3) {
+	case 0:
+		return a;
+	case 1:
+		return (a & 0xff) * 0x0101010101010101u;
+	default:
+		return (a & 0xffffffff) | b << 32;
+	}
+}
+
+static uint64_t a_pointer(uint64_t r)
+{
+	/* Somewhere in a few pages: structures meet again, and from one pointer to another is not far. */
+	return BOX_LAZY + (r >> 8 & 0xfff0);
+}
+
+/* What is no pointer can mostly be used as one, too: it ends before the part of addresses that processes cannot have. */
+static uint64_t a_number(const struct box_input *in, uint64_t r)
+{
+	const uint64_t text = 0x20202020202020u | (r >> 11 & 0x1f1f1f1f1f1f1fu) | 0x40404040404040u;
+	if (in->word_cnt && (r >> 4 & 15) < 6)
+		return meant_word(in, r >> 8);
+	switch (r >> 8 & 15) {
 	case 0:
 	case 1:
-		return 0;
 	case 2:
-		return r >> 16 & 15;
+		return 0;
 	case 3:
-		return r >> 16 & 255;
 	case 4:
-		return 1;
-	case 5: /* text */
-		return 0x20202020202020u | (r >> 11 & 0x1f1f1f1f1f1f1fu) | 0x40404040404040u;
+		return r >> 16 & 15;
+	case 5:
 	case 6:
+		return r >> 16 & 255;
+	case 7:
+	case 8:
+		return 1;
+	case 9: /* a short text, and a piece of a long one */
+	case 10:
+	case 11:
+		return text & 0x7f7f7f7f7f7f;
+	case 12:
+		return text | 0x6100000000000000u;
+	case 13:
 		return (r >> 16 & 0xffff) | (uint64_t)(r >> 40 & 3) << 32;
+	case 14:
+		return r >> 17;
 	default:
 		return r;
 	}
 }
 
-static void fill(uint64_t seed, uint64_t from, uint64_t len)
+uint64_t box_input_word(const struct box_input *in, uint64_t at)
+{
+	for (uint32_t i = in->patch_cnt; i > 0; i--)
+		if (at >= in->patches[i - 1].from && at < in->patches[i - 1].to)
+			return in->patches[i - 1].value;
+	uint64_t r = box_mix(in->seed, at);
+	unsigned pointers = shares[in->seed & 7].pointers, zeros = shares[in->seed & 7].zeros;
+	/* Arguments are what the rest hangs on: mostly pointers in one seed, mostly numbers in the next. */
+	if (at < 48) {
+		pointers = in->seed & 1 ? 230 : 80;
+		zeros = 8;
+	}
+	if ((r & 255) < pointers)
+		return a_pointer(r);
+	return (r & 255) < pointers + zeros ? 0 : a_number(in, r >> 8);
+}
+
+static void fill(const struct box_input *in, uint64_t from, uint64_t len)
 {
 	for (uint64_t a = from; a < from + len; a += 8) {
-		uint64_t w = word_of(seed, a);
+		uint64_t w = box_input_word(in, a);
 		memcpy((void *)(uintptr_t)a, &w, 8);
 	}
 }
 
-static void fill_regs(uint64_t seed, struct box_regs *r)
+static void fill_regs(const struct box_input *in, struct box_regs *r)
 {
 	uint64_t *const ints[6] = {&r->rdi, &r->rsi, &r->rdx, &r->rcx, &r->r8, &r->r9};
 	for (unsigned i = 0; i < 6; i++)
-		*ints[i] = word_of(seed, i);
+		*ints[i] = box_input_word(in, 8 * i);
 	for (unsigned i = 0; i < 8; i++) {
-		double d = (double)(int64_t)(box_mix(seed, 100 + i) % 2001) - 1000;
+		double d = (double)(int64_t)(box_mix(in->seed, 100 + i) % 2001) - 1000;
 		memcpy(&r->xmm[i][0], &d, 8);
 	}
 	r->rax = 0;
+}
+
+/* Variables that start as zero are what the program made of them by the time the function runs. */
+static void fill_variables(const struct box *b)
+{
+	const struct space *sp = image_space(b->opts.im);
+	uint64_t room = 1u << 20;
+	if (!((b->shared->input.seed ^ b->shared->input.seed >> 3) & 1))
+		return;
+	for (uint32_t i = 0; i < sp->seg_cnt; i++) {
+		const struct space_seg *g = &sp->segs[i];
+		if (!(g->perm & 2) || g->is_extern)
+			continue;
+		uint64_t end = (g->va + g->mem_len + b->slide) & ~7ul;
+		for (uint64_t a = (g->va + g->file_len + b->slide + 7) & ~7ul; a < end && room; a += 8, room -= 8) {
+			uint64_t *p = (uint64_t *)(uintptr_t)a;
+			if (!*p)
+				*p = box_input_word(&b->shared->input, a);
+		}
+	}
 }
 
 /* --- before the lock ------------------------------------------------------------------------------------------------ */
@@ -91,9 +168,10 @@ bool box_trial_prepare(struct box *b, struct box_regs *regs)
 {
 	struct box_shared *s = b->shared;
 	const struct itimerval limit = {.it_value = {.tv_sec = s->cpu_ms / 1000, .tv_usec = s->cpu_ms % 1000 * 1000}};
-	fill(s->seed, BOX_STACK + BOX_STACK_LEN - 4096, 4096);
-	fill_regs(s->seed, regs);
-	regs->rsp = BOX_STACK + BOX_STACK_LEN - 2048;
+	fill(&s->input, BOX_TRIAL_SP, BOX_STACK + BOX_STACK_LEN - BOX_TRIAL_SP);
+	fill_regs(&s->input, regs);
+	fill_variables(b);
+	regs->rsp = BOX_TRIAL_SP;
 	return put_breakpoints(s) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
 
@@ -108,7 +186,10 @@ bool box_code_prepare(void)
 	return !syscall(SYS_arch_prctl, ARCH_GET_FS, &fs_base);
 }
 
-/* The C form: the same start, its return address being nobody's. */
+/* Where box_enter()'s call comes back to. */
+extern const char box_enter_back[] __attribute__((visibility("hidden")));
+
+/* The C form: the same start, with the same return address, which is not gone to. */
 void box_code_run(struct box *b, struct box_regs *r)
 {
 	struct scry_x86_64 *m = &machine;
@@ -121,6 +202,8 @@ void box_code_run(struct box *b, struct box_regs *r)
 	m->rax = r->rax;
 	m->r11 = r->target;
 	m->rsp = r->rsp - 8;
+	const uint64_t back = (uintptr_t)box_enter_back;
+	memcpy((void *)(uintptr_t)m->rsp, &back, 8);
 	m->fsbase = fs_base;
 	m->mxcsr = 0x1f80;
 	m->fcw = 0x37f;
@@ -149,50 +232,23 @@ void box_trial_run(struct box *b, struct box_regs *regs)
 static bool make_page(struct box *b, uint64_t at)
 {
 	uint64_t page = at & ~(PAGE - 1);
-	if (made_cnt == BOX_PAGE_MAX / 2)
+	/* Running over the end of a stack stays a fault. */
+	if (made_cnt == BOX_PAGE_MAX / 2 || at < BOX_LOW || (at >= BOX_HOST_STACK - (1u << 20) && at < BOX_STACK))
 		return false;
-	if (mprotect((void *)(uintptr_t)page, PAGE, PROT_READ | PROT_WRITE))
+	if (mmap((void *)(uintptr_t)page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) !=
+	    (void *)(uintptr_t)page)
 		return false;
 	made[made_cnt++] = page;
-	fill(b->shared->seed, page, PAGE);
+	fill(&b->shared->input, page, PAGE);
 	return true;
 }
 
-bool box_trial_signal(struct box *b, int sig, uint64_t fault, uint64_t *ip)
+static uint64_t an_answer(uint64_t r)
 {
-	struct box_shared *s = b->shared;
-	if (sig == SIGSEGV && fault >= BOX_LAZY && fault < BOX_LAZY + BOX_LAZY_LEN) {
-		for (uint32_t i = 0; i < made_cnt; i++)
-			if (made[i] == (fault & ~(PAGE - 1)))
-				return false;
-		return make_page(b, fault);
-	}
-	if (sig != SIGTRAP)
-		return false;
-	bool found = false;
-	for (uint32_t i = 0; i < s->block_cnt && i < BOX_BLOCK_MAX; i++) {
-		if (s->blocks[i] != *ip - 1)
-			continue;
-		*(uint8_t *)(uintptr_t)(*ip - 1) = saved[i];
-		s->blocks_hit[i] = 1;
-		found = true;
-	}
-	*ip -= found;
-	return found;
-}
-
-uint64_t box_trial_import(struct box *b, uint32_t number, const uint64_t *args)
-{
-	struct box_shared *s = b->shared;
-	uint64_t h = box_mix(s->trace, number);
-	for (unsigned i = 0; i < 3; i++)
-		h = box_mix(h, args[i]);
-	s->trace = h;
-	uint64_t r = box_mix(box_mix(s->seed, number), import_calls++);
 	switch (r & 7) {
 	case 0:
 	case 1:
-		return BOX_LAZY + ((r >> 8 & 63) << 16) + (r >> 16 & 0xff0);
+		return a_pointer(r);
 	case 2:
 		return UINT64_MAX;
 	case 3:
@@ -202,6 +258,77 @@ uint64_t box_trial_import(struct box *b, uint32_t number, const uint64_t *args)
 	default:
 		return 0;
 	}
+}
+
+/* A pointer to a function that is none answers as an import would, and leaves the same registers. */
+static bool answer_call(struct box *b, ucontext_t *u, uint64_t at)
+{
+	static const int cleared[] = {REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_R8, REG_R9, REG_R10, REG_R11};
+	struct box_shared *s = b->shared;
+	greg_t *g = u->uc_mcontext.gregs;
+	uint64_t sp = (uint64_t)g[REG_RSP], back;
+	if (at < BOX_LOW || sp < BOX_STACK || sp > BOX_STACK + BOX_STACK_LEN - 8 ||
+	    space_seg_of_va(image_space(b->opts.im), at - b->slide) >= 0)
+		return false;
+	memcpy(&back, (const void *)(uintptr_t)sp, 8);
+	uint64_t h = box_mix(box_mix(box_mix(s->trace, at), (uint64_t)g[REG_RDI]), (uint64_t)g[REG_RSI]);
+	s->trace = box_mix(h, (uint64_t)g[REG_RDX]);
+	s->import_calls++;
+	g[REG_RAX] = (greg_t)an_answer(box_mix(box_mix(s->input.seed, at), import_calls++));
+	for (size_t i = 0; i < sizeof(cleared) / sizeof(cleared[0]); i++)
+		g[cleared[i]] = 0;
+	if (u->uc_mcontext.fpregs)
+		memset(u->uc_mcontext.fpregs->_xmm, 0, sizeof(u->uc_mcontext.fpregs->_xmm));
+	g[REG_EFL] = (g[REG_EFL] & ~0xcd5l) | 0x44;
+	g[REG_RSP] = (greg_t)(sp + 8);
+	g[REG_RIP] = (greg_t)back;
+	return true;
+}
+
+/* A breakpoint is taken away, and the instruction under it runs. */
+static bool hit_block(struct box_shared *s, greg_t *ip)
+{
+	uint64_t at = (uint64_t)*ip - 1;
+	bool found = false;
+	for (uint32_t i = 0; i < s->block_cnt && i < BOX_BLOCK_MAX; i++) {
+		if (s->blocks[i] != at)
+			continue;
+		*(uint8_t *)(uintptr_t)at = saved[i];
+		s->blocks_hit[i] = 1;
+		found = true;
+	}
+	*ip -= found;
+	return found;
+}
+
+bool box_trial_signal(struct box *b, int sig, uint64_t fault, void *context)
+{
+	ucontext_t *u = context;
+	greg_t *ip = &u->uc_mcontext.gregs[REG_RIP];
+	if (sig == SIGTRAP)
+		return box_shadow_stepped(u) || hit_block(b->shared, ip);
+	/* Through the stack's registers the processor calls such an address a bus error. */
+	if (sig != SIGSEGV && sig != SIGBUS)
+		return false;
+	/* Nothing to decode where nothing runs. */
+	if (fault == (uint64_t)*ip)
+		return answer_call(b, u, fault);
+	if (make_page(b, fault))
+		return true;
+	enum box_shadow_say say = box_shadow_fault(u);
+	if (say == BOX_SHADOW_LIMIT)
+		b->shared->missing |= BOX_NO_SHADOW;
+	return say == BOX_SHADOW_STEP;
+}
+
+uint64_t box_trial_import(struct box *b, uint32_t number, const uint64_t *args)
+{
+	struct box_shared *s = b->shared;
+	uint64_t h = box_mix(s->trace, number);
+	for (unsigned i = 0; i < 3; i++)
+		h = box_mix(h, args[i]);
+	s->trace = h;
+	return an_answer(box_mix(box_mix(s->input.seed, number), import_calls++));
 }
 
 /* --- what it left --------------------------------------------------------------------------------------------------- */
@@ -216,6 +343,18 @@ static void add_page(struct box_shared *s, uint64_t addr, uint64_t len)
 		h = w ? box_mix(h, w + i) : h;
 	}
 	s->pages[s->page_cnt++] = (struct box_page){addr, h};
+}
+
+/* Reading alone is nothing a function does: compilers leave out reads nobody needs. */
+static bool is_changed(const struct box_input *in, uint64_t page)
+{
+	for (uint64_t a = page; a < page + PAGE; a += 8) {
+		uint64_t w;
+		memcpy(&w, (const void *)(uintptr_t)a, 8);
+		if (w != box_input_word(in, a))
+			return true;
+	}
+	return false;
 }
 
 void box_trial_finish(struct box *b)
@@ -241,5 +380,6 @@ void box_trial_finish(struct box *b)
 			made[k - 1] = swap;
 		}
 	for (uint32_t i = 0; i < made_cnt; i++)
-		add_page(s, made[i], PAGE);
+		if (is_changed(&s->input, made[i]))
+			add_page(s, made[i], PAGE);
 }

@@ -23,6 +23,8 @@ struct verify_func {
 	const char *name;       /* of its C form */
 	const uint64_t *blocks; /* starts of its blocks, borrowed */
 	uint32_t block_cnt;
+	const uint64_t *words;  /* numbers it compares with, borrowed */
+	uint32_t word_cnt;
 };
 
 struct verify_verdict {
