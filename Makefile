@@ -39,6 +39,7 @@ bench: build-bench
 	@python3 tests/bench/bench_tui.py --scry build-bench/src/main/scry --tool build-bench/tests/bench/bench_tui
 	@python3 tests/bench/bench_project.py --scry build-bench/src/main/scry
 	@python3 tests/bench/bench_live.py --live build-bench/tests/bench/bench_live
+	@python3 tests/bench/bench_image.py --image build-bench/tests/bench/bench_image
 
 score: build-bench
 	@python3 tests/score/score.py --scry build-bench/src/main/scry
