@@ -6,16 +6,22 @@
 
 #include <string.h>
 
+static const struct {
+	const char *name;
+	enum arch_id id;
+} names[] = {
+	{"x86-64", ARCH_ID_X86_64},
+	{"i386", ARCH_ID_I386},
+	{"aarch64", ARCH_ID_A64},
+};
+
+const char *arch_name_at(uint32_t i)
+{
+	return i < ARRAY_LEN(names) ? names[i].name : NULL;
+}
+
 enum arch_id arch_id_of_name(const char *name)
 {
-	static const struct {
-		const char *name;
-		enum arch_id id;
-	} names[] = {
-		{"x86-64", ARCH_ID_X86_64},
-		{"i386", ARCH_ID_I386},
-		{"aarch64", ARCH_ID_A64},
-	};
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcmp(names[i].name, name) == 0)
 			return names[i].id;

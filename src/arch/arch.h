@@ -208,5 +208,7 @@ extern const struct arch arch_none;
 
 /* The id for a name ("x86-64", "i386", "aarch64"), ARCH_ID_NONE when unknown. */
 enum arch_id arch_id_of_name(const char *name);
+/* The i-th of those names, static; null behind the last. */
+const char *arch_name_at(uint32_t i);
 
 #endif

@@ -10,6 +10,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+const char *ses_processor(uint32_t i)
+{
+	return arch_name_at(i);
+}
+
 static bool take_processor(struct ses_load *l, const char *text)
 {
 	if (arch_id_of_name(text) == ARCH_ID_NONE || strlen(text) >= sizeof(l->processor))

@@ -59,6 +59,9 @@ struct ses_opts {
 	void *progress_ctx;
 };
 
+/* The i-th processor that load options can name, static; null behind the last. */
+const char *ses_processor(uint32_t i);
+
 /* Opens a target. Errors: bad_input, unsupported, denied, io ... with one line for people. The format is parsed before
  * it returns. Release with ses_close(), which waits for the worker (cancelling it). */
 _must_use_ struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses **ret);

@@ -9,7 +9,7 @@
 /*
  * Keys that wait for another key (marks, counts, the leader) and the command line, where every action has its name.
  */
-#define COUNT_MAX 9999
+#define COUNT_MAX 99999999
 #define LEADER_NS 250000000u
 #define CARD_COLS 44
 /* The footer changes while a person looks at a first page, and rests then: who is idle is not woken. */

@@ -11,6 +11,8 @@
  * Edits. One is shown at once, marked as pending, and written by a job, so that a slow disk stops no frame; it counts
  * as done only when the job says that it is on disk. They are written one after the other, in the order they were made.
  */
+#define EDIT_WORDS_MAX 7
+
 struct tui_edit {
 	struct tui_job job;
 	struct tui_edit *next;
@@ -18,7 +20,7 @@ struct tui_edit {
 	char op[16], sub[16]; /* op "undo" and "redo" are steps */
 	uint64_t va;
 	char *value;
-	char *over;           /* declare, undeclare: see tui_edit_declare() */
+	char *words[EDIT_WORDS_MAX + 1]; /* of an operation of the table, see tui_edit_words(); none: an edit of one address */
 	struct arena arena;
 	struct err *err;
 	struct ses_edit edit;
@@ -41,12 +43,10 @@ static void run(struct tui_job *j)
 		e->rev = e->undone.rev;
 		return;
 	}
-	if (e->over) {
-		const char *declare[] = {"text", e->value, *e->over ? "over" : NULL, e->over, NULL};
-		const char *undeclare[] = {"name", e->over, NULL};
+	if (*e->words) {
 		struct ses_call call = {.caps = SES_CAP_READ | SES_CAP_EDIT};
 		struct ops_rows rows;
-		e->err = ops_call(j->snap, &call, e->op, *e->value ? declare : undeclare, &e->arena, &rows);
+		e->err = ops_call(j->snap, &call, e->op, (const char *const *)e->words, &e->arena, &rows);
 		struct ses_snap *sn = ses_snap_get(e->ses);
 		e->rev = ses_snap_rev(sn);
 		ses_snap_put(sn);
@@ -62,15 +62,19 @@ static void fini(struct tui_job *j)
 	struct tui_edit *e = (struct tui_edit *)j;
 	err_free(e->err);
 	free(e->value);
-	free(e->over);
+	for (size_t i = 0; i < EDIT_WORDS_MAX; i++)
+		free(e->words[i]);
 	arena_fini(&e->arena);
 }
 
 static void tell(struct tui *t, struct tui_edit *e)
 {
-	if (e->over && (!e->err || t->editor.is_saving)) {
+	bool is_type = *e->words && strcmp(e->op, "load");
+	if (is_type && (!e->err || t->editor.is_saving)) {
 		tui_say(t, e->err != NULL, e->err ? "not declared" : "%sd (Ctrl+Z takes it back)", e->op);
 		tui_editor_done(t, take_ptr(e->err));
+	} else if (*e->words && !e->err) {
+		tui_say(t, false, "loaded so; every edit stays with its bytes (Ctrl+Z takes it back)");
 	} else if (e->err) {
 		tui_say_err(t, take_ptr(e->err));
 	} else if (is_step(e) && !e->undone.cnt) {
@@ -117,21 +121,28 @@ static void start_next(struct tui *t)
 	tui_job_start(t, &e->job);
 }
 
-static void submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value, const char *over)
+static bool take_words(struct tui_edit *e, const char *value, const char *const *words)
+{
+	e->value = strdup(value);
+	for (size_t i = 0; words && words[i] && i < EDIT_WORDS_MAX; i++) {
+		e->words[i] = strdup(words[i]);
+		if (!e->words[i])
+			return false;
+	}
+	return e->value != NULL;
+}
+
+static void submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value, const char *const *words)
 {
 	struct tui_edit *e = calloc(1, sizeof(*e));
-	if (e) {
-		e->value = strdup(value);
-		e->over = over ? strdup(over) : NULL;
-	}
-	if (!e || !e->value || (over && !e->over)) {
+	if (!e || !take_words(e, value, words)) {
 		if (e)
-			free(e->value);
+			fini(&e->job);
 		free(e);
 		tui_say_err(t, &err_nomem);
 		return;
 	}
-	if (!over && strcmp(op, "undo") && strcmp(op, "redo")) {
+	if (!words && strcmp(op, "undo") && strcmp(op, "redo")) {
 		bool fits = strlen(value) < sizeof(t->last.value);
 		snprintf(t->last.op, sizeof(t->last.op), "%s", fits ? op : "");
 		snprintf(t->last.sub, sizeof(t->last.sub), "%s", sub);
@@ -161,7 +172,14 @@ void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va
 
 void tui_edit_declare(struct tui *t, const char *text, const char *over)
 {
-	submit(t, *text ? "declare" : "undeclare", "", 0, text, over);
+	const char *declare[] = {"text", text, *over ? "over" : NULL, over, NULL};
+	const char *undeclare[] = {"name", over, NULL};
+	tui_edit_words(t, *text ? "declare" : "undeclare", *text ? declare : undeclare);
+}
+
+void tui_edit_words(struct tui *t, const char *op, const char *const *words)
+{
+	submit(t, op, "", 0, "", words);
 }
 
 /* Edits that were made but not begun are written before we leave. */

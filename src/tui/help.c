@@ -6,31 +6,46 @@
 
 /* The help card, made from the action list: two columns where there is room, scrolled where there is not. */
 #define ENTRY_COLS 62
+#define HELP_HERE ((enum tui_group)(TUI_GROUP_COUNT + 1))
+#define HELP_LINE_MAX (TUI_ACTION_COUNT + 2 * TUI_GROUP_COUNT + 1)
 
 struct help_line {
 	enum tui_action action; /* TUI_NONE: heading of `group`, or blank when group is TUI_GROUP_COUNT */
 	enum tui_group group;
 };
 
-static int all_lines(struct help_line *ret)
+/* Whether an action is one of this view rather than of all. */
+static bool is_of_view(uint8_t where, enum tui_action a)
 {
+	const struct tui_action_info *info = tui_action_info(a);
+	return info->where != TUI_IN_ANY && info->where & where && info->group != TUI_GROUP_LATER;
+}
+
+/* The keys of the view with the focus first, then the others by what they are for. */
+static int all_lines(const struct tui *t, struct help_line *ret)
+{
+	uint8_t where = tui_view_ops(tui_focus(t))->where;
 	int n = 0;
+	ret[n++] = (struct help_line){TUI_NONE, HELP_HERE};
+	for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
+		if (is_of_view(where, (enum tui_action)a))
+			ret[n++] = (struct help_line){(enum tui_action)a, HELP_HERE};
+	}
 	for (int g = 0; g < TUI_GROUP_COUNT; g++) {
-		if (n)
-			ret[n++] = (struct help_line){TUI_NONE, TUI_GROUP_COUNT};
+		ret[n++] = (struct help_line){TUI_NONE, TUI_GROUP_COUNT};
 		ret[n++] = (struct help_line){TUI_NONE, (enum tui_group)g};
 		for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
-			if (tui_action_info((enum tui_action)a)->group == g)
+			if (tui_action_info((enum tui_action)a)->group == g && !is_of_view(where, (enum tui_action)a))
 				ret[n++] = (struct help_line){(enum tui_action)a, (enum tui_group)g};
 		}
 	}
 	return n;
 }
 
-int tui_help_line_cnt(void)
+int tui_help_line_cnt(const struct tui *t)
 {
-	struct help_line lines[TUI_ACTION_COUNT + 2 * TUI_GROUP_COUNT];
-	return all_lines(lines);
+	struct help_line lines[HELP_LINE_MAX];
+	return all_lines(t, lines);
 }
 
 static const char *where_text(uint8_t where)
@@ -63,6 +78,8 @@ static void draw_entry(struct tui *t, struct cells_rect r, const struct help_lin
 		p.st.attr = CELLS_BOLD;
 		if (line->group < TUI_GROUP_COUNT)
 			cells_str(&p, tui_group_name(line->group));
+		else if (line->group == HELP_HERE)
+			cells_printf(&p, "In this view (%s)", tui_view_ops(tui_focus(t))->name);
 		return;
 	}
 	const struct tui_action_info *info = tui_action_info(line->action);
@@ -80,8 +97,8 @@ static void draw_entry(struct tui *t, struct cells_rect r, const struct help_lin
 
 void tui_help_draw(struct tui *t, struct cells_rect r)
 {
-	struct help_line lines[TUI_ACTION_COUNT + 2 * TUI_GROUP_COUNT];
-	int cnt = all_lines(lines);
+	struct help_line lines[HELP_LINE_MAX];
+	int cnt = all_lines(t, lines);
 	int columns = MAX(1, r.w / ENTRY_COLS);
 	int rows = (cnt + columns - 1) / columns;
 	int width = r.w / columns;

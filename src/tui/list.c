@@ -56,6 +56,11 @@ void tui_list_restart(struct tui_list *l)
 	l->cur = l->top = 0;
 }
 
+void tui_list_refresh(struct tui_list *l)
+{
+	drop_page(l);
+}
+
 void tui_list_set_filter(struct tui_list *l, const char *filter)
 {
 	if (strcmp(l->filter, filter) == 0)
@@ -135,6 +140,7 @@ static void start_job(struct tui *t, struct tui_list *l, uint64_t off, uint32_t 
 	lj->query.keys = t->keys;
 	lj->query.project = t->project;
 	lj->query.bin = t->bin;
+	lj->query.found = NULL; /* read in our thread alone */
 	lj->query.page.filter = *lj->filter ? lj->filter : NULL;
 	lj->query.what = lj->what;
 	lj->query.page.offset = off;
@@ -168,6 +174,7 @@ void tui_query_bind(struct tui *t, struct tui_query *q)
 	q->recent = t->recent;
 	q->project = t->project;
 	q->bin = t->bin;
+	q->found = t->found;
 }
 
 static void need(struct tui *t, struct tui_list *l, uint64_t first, uint32_t cnt)
@@ -287,6 +294,8 @@ static void draw_heading(struct tui *t, struct tui_list *l, struct cells_rect r,
 		cells_str(&p, " \xe2\x80\xa6");
 	else if (l->has_page)
 		cells_printf(&p, " %s%s", tui_number(l->page.total, number), l->page.has_more ? "+" : "");
+	if (*l->what)
+		cells_printf(&p, "  %s", l->what);
 	if (*l->filter && !l->ops->is_typed_in) {
 		p.st.fg = ROLE_KEY;
 		cells_printf(&p, "  /%s", l->filter);

@@ -72,6 +72,21 @@ void tui_go(struct tui *t, uint64_t va)
 	tui_view_ops(t->main_view)->go(t, va);
 }
 
+void tui_go_line(struct tui *t, uint64_t line)
+{
+	uint64_t cnt = ses_row_cnt(t->snap);
+	uint64_t va;
+	enum tui_view v = tui_focus(t);
+	if (tui_view_ops(v)->list)
+		t->lists[v].cur = line - 1; /* drawing keeps it in the list */
+	else if (v != TUI_V_LISTING)
+		tui_say(t, false, "lines are counted in the listing and in lists");
+	else if (!cnt)
+		tui_say(t, false, "lines are counted when the analysis is through");
+	else if (ses_va_of_row(t->snap, MIN(line, cnt) - 1, &va))
+		tui_go(t, va);
+}
+
 void tui_show_view(struct tui *t, enum tui_view v)
 {
 	uint64_t va = 0;

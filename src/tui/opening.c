@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,9 +15,15 @@
 #define SMALL_LEN (2u << 20)
 #define GRACE_MS 5
 
+static const char *said(const char *option)
+{
+	return strcmp(option, "auto") ? option : NULL;
+}
+
 static void open_now(struct tui_opening *o)
 {
-	struct ses_opts opts = {.background = true};
+	struct ses_opts opts = {.background = true, .processor = said(tui_load_processor(&o->load)), .base = said(tui_load_base(&o->load)),
+				.format = said(tui_load_format(&o->load))};
 	o->err = o->project ? ses_project_get(o->project, o->bin, &o->ses) : ses_open(o->path, &opts, &o->ses);
 }
 
@@ -60,10 +67,42 @@ bool tui_opening_end(struct tui_opening *o, bool wait)
 	return true;
 }
 
+bool tui_opening_ask(struct tui_opening *o)
+{
+	if (!o->err || o->project || (o->err->kind != ERR_UNSUPPORTED && !o->load.is_raw) || o->err->kind == ERR_NOMEM)
+		return false;
+	const char *slash = strrchr(o->path, '/');
+	const char *text = o->err->text ? o->err->text : err_kind_name(o->err->kind);
+	size_t len = strlen(o->path);
+	/* The title has the name. */
+	if (!strncmp(text, o->path, len) && text[len] == ':')
+		text += len + 2;
+	snprintf(o->load.why, sizeof(o->load.why), "%s", text);
+	snprintf(o->title, sizeof(o->title), "Open %s as", slash && slash[1] ? slash + 1 : o->path);
+	o->load.is_raw = true;
+	o->is_asking = true;
+	return true;
+}
+
+/* A key for the dialog; true when the person leaves. */
+static bool ask_key(struct tui_opening *o, const struct term_ev *ev)
+{
+	enum tui_load_end end = tui_load_key(&o->load, ev->key, ev->mods);
+	if (end != TUI_LOAD_TAKEN)
+		return end == TUI_LOAD_LEFT;
+	err_free(take_ptr(o->err));
+	o->is_asking = false;
+	atomic_store(&o->is_done, false);
+	tui_opening_start(o, o->path, o->event_fd);
+	return false;
+}
+
 bool tui_opening_key(struct tui_opening *o, const struct term_ev *ev)
 {
 	if (ev->type != TERM_EV_KEY)
 		return false;
+	if (o->is_asking)
+		return ask_key(o, ev);
 	enum tui_action a = tui_key_action(o->map, ev->key, ev->mods, TUI_IN_LISTING);
 	if (a == TUI_CANCEL || (a == TUI_QUIT && !o->key_cnt))
 		return true;
@@ -133,6 +172,9 @@ bool tui_opening_draw(struct tui_opening *o, int w, int h, bool is_ascii)
 		p = pen_at(o, (struct cells_rect){0, o->grid.h - 1, o->grid.w, 1}, ROLE_DIM, ROLE_BG);
 		tui_draw_hints(&p, o->map, TUI_IN_LISTING, 0);
 	}
+	o->cur_x = -1;
+	if (o->is_asking)
+		tui_load_draw(&o->load, &o->grid, o->title, &o->cur_x, &o->cur_y);
 	return true;
 }
 

@@ -3,6 +3,7 @@
 #define TUI_OPENING_H
 
 #include "base/err.h"
+#include "tui/load.h"
 #include "tui/term/cells.h"
 #include "tui/term/input.h"
 
@@ -31,6 +32,10 @@ struct tui_opening {
 	unsigned long thread;
 	atomic_bool is_done;
 	struct ses *ses;        /* once done; null when err is set */
+	struct tui_load load;   /* what a person says of a file that says nothing of itself */
+	char title[128];
+	bool is_asking;         /* they are being asked */
+	int cur_x, cur_y;       /* terminal cursor of the frame; x < 0: hidden */
 	struct err *err;
 	struct term_ev keys[TUI_OPENING_KEY_MAX];
 	uint32_t key_cnt;
@@ -43,6 +48,9 @@ void tui_opening_start(struct tui_opening *o, const char *path, int event_fd);
 
 /* Whether the session (or the error) is there; joins the thread. Both are the caller's then. */
 bool tui_opening_end(struct tui_opening *o, bool wait);
+
+/* The target, which was refused for being nothing known, is asked about: takes the error and says true. Other errors stay. */
+bool tui_opening_ask(struct tui_opening *o);
 
 /* Keeps a key for later; true when it says that the person wants to leave at once. */
 bool tui_opening_key(struct tui_opening *o, const struct term_ev *ev);

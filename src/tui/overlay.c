@@ -30,8 +30,6 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 		return &t->palette;
 	case TUI_O_XREFS:
 		return &t->xrefs;
-	case TUI_O_HITS:
-		return &t->hits;
 	case TUI_O_SYMBOLS:
 		return &t->symbols;
 	case TUI_O_PEEK:
@@ -47,6 +45,7 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 	case TUI_O_HELP:
 	case TUI_O_CONFIRM:
 	case TUI_O_EDITOR:
+	case TUI_O_LOAD:
 		return NULL;
 	}
 	return NULL;
@@ -101,8 +100,6 @@ static void draw_list_dialog(struct tui *t, enum tui_overlay which)
 		snprintf(title, sizeof(title), "%s", t->xrefs_title);
 	else if (which == TUI_O_PEEK)
 		snprintf(title, sizeof(title), "%s", t->peek_title);
-	else if (which == TUI_O_HITS)
-		snprintf(title, sizeof(title), "Matches of %s", t->search_text);
 	else
 		snprintf(title, sizeof(title), "%s", l->ops->title);
 	int want_h = 30;
@@ -126,7 +123,7 @@ static void draw_list_dialog(struct tui *t, enum tui_overlay which)
 
 static void draw_help(struct tui *t)
 {
-	struct cells_rect r = dialog_rect(t, 130, tui_help_line_cnt() + 2);
+	struct cells_rect r = dialog_rect(t, 130, tui_help_line_cnt(t) + 2);
 	struct cells_style st = tui_style(ROLE_BORDER_FOCUS, ROLE_BG_DIALOG);
 	t->overlay_rect = r;
 	cells_fill(&t->grid, r, st);
@@ -190,6 +187,8 @@ void tui_overlays_draw(struct tui *t)
 			draw_editor(t);
 		else if (t->overlays[i] == TUI_O_CONFIRM)
 			draw_confirm(t);
+		else if (t->overlays[i] == TUI_O_LOAD)
+			t->overlay_rect = tui_load_draw(&t->load, &t->grid, "Load options", &t->cur_x, &t->cur_y);
 		else
 			draw_list_dialog(t, t->overlays[i]);
 	}
@@ -253,6 +252,10 @@ void tui_overlay_paste(struct tui *t, const char *text, size_t len)
 	struct tui_list *l = tui_overlay_list(t);
 	if (uppermost(t) == TUI_O_EDITOR)
 		tui_editor_paste(t, text, len);
+	for (size_t i = 0; i < len && uppermost(t) == TUI_O_LOAD; i++) {
+		if ((uint8_t)text[i] > ' ')
+			tui_load_overlay_key(t, (uint8_t)text[i], 0);
+	}
 	for (size_t i = 0; i < len && l && l->ops->is_typed_in; i++) {
 		if ((uint8_t)text[i] >= 0x20 && (uint8_t)text[i] < 0x7f)
 			edit_filter(l, (uint8_t)text[i]);
@@ -271,7 +274,7 @@ static void help_key(struct tui *t, enum tui_action a)
 	else if (a == TUI_TOP || a == TUI_LINE_START)
 		t->help_top = 0;
 	else if (a == TUI_BOTTOM || a == TUI_LINE_END)
-		t->help_top = tui_help_line_cnt();
+		t->help_top = tui_help_line_cnt(t);
 	else
 		tui_overlay_pop(t);
 	t->help_top = MAX(t->help_top, 0);
@@ -281,8 +284,8 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods)
 {
 	enum tui_overlay which = uppermost(t);
 	struct tui_list *l = list_of(t, which);
-	if (which == TUI_O_EDITOR || which == TUI_O_CONFIRM) {
-		(which == TUI_O_EDITOR ? tui_editor_key : confirm_key)(t, key, mods);
+	if (which == TUI_O_EDITOR || which == TUI_O_CONFIRM || which == TUI_O_LOAD) {
+		(which == TUI_O_EDITOR ? tui_editor_key : which == TUI_O_LOAD ? tui_load_overlay_key : confirm_key)(t, key, mods);
 		return;
 	}
 	bool is_typed_in = l && l->ops->is_typed_in;

@@ -221,6 +221,22 @@ static void complete(struct tui *t)
 		tui_say(t, false, "%llu names begin so", (unsigned long long)page.total);
 }
 
+/* A search for text becomes one for bytes, and the other way round. */
+static void flip_kind(struct tui *t)
+{
+	struct tui_prompt *p = &t->prompt;
+	if (p->kind != TUI_PROMPT_SEARCH && p->kind != TUI_PROMPT_SEARCH_BACK && p->kind != TUI_PROMPT_SEARCH_ALL)
+		return;
+	const char *what;
+	bool is_bytes = tui_search_kind(p->text, &what) == SES_SEARCH_BYTES;
+	uint32_t old = (uint32_t)(what - p->text);
+	uint32_t end = p->pos = p->len;
+	erase(p, 0, old);
+	p->pos = 0;
+	insert(t, is_bytes ? "text:" : "hex:", is_bytes ? 5 : 4);
+	p->pos += end - old;
+}
+
 static void special_key(struct tui *t, uint32_t key)
 {
 	struct tui_prompt *p = &t->prompt;
@@ -252,6 +268,9 @@ static void special_key(struct tui *t, uint32_t key)
 			tui_list_act(t, filtered(t), key == TERM_KEY_UP ? TUI_UP : TUI_DOWN);
 		else
 			recall(p, key == TERM_KEY_UP ? -1 : 1);
+		break;
+	case TERM_KEY_F1 + 1:
+		flip_kind(t);
 		break;
 	case TERM_KEY_TAB:
 		complete(t);
@@ -351,7 +370,7 @@ void tui_prompt_draw(struct tui *t, int y)
 	pen.st.fg = ROLE_DIM;
 	pen.x += 1;
 	if (p->kind == TUI_PROMPT_SEARCH || p->kind == TUI_PROMPT_SEARCH_BACK || p->kind == TUI_PROMPT_SEARCH_ALL)
-		cells_str(&pen, "text, or hex:de ad ?? ef  rx:pattern  imm:0x10  insn:mov*");
+		cells_str(&pen, "text, or hex:de ad ?? ef (F2)  rx:pattern  imm:0x10  insn:mov*");
 	else if (p->kind == TUI_PROMPT_RENAME)
 		cells_str(&pen, "a name; nothing takes the given name away");
 	else if (p->kind == TUI_PROMPT_RETYPE)

@@ -178,6 +178,26 @@ static void put_function(struct tui *t, struct json *j)
 	json_end_obj(j);
 }
 
+/* A dialog that is no list. */
+static void put_other(struct tui *t, struct json *j)
+{
+	enum tui_overlay which = t->overlays[t->overlay_cnt - 1];
+	put_str(j, "title", which == TUI_O_LOAD	      ? "Load options" :
+			    which == TUI_O_EDITOR     ? t->editor.title :
+			    which == TUI_O_CONFIRM    ? "Sure?" : "Keys");
+	if (which == TUI_O_LOAD) {
+		const char *processor = tui_load_processor(&t->load);
+		put_str(j, "processor", processor ? processor : "");
+		put_str(j, "base", tui_load_base(&t->load));
+		put_str(j, "format", tui_load_format(&t->load));
+	} else if (which == TUI_O_EDITOR) {
+		put_str(j, "text", t->editor.text ? t->editor.text : "");
+		put_str(j, "error", t->editor.error);
+	} else if (which == TUI_O_CONFIRM) {
+		put_str(j, "text", t->confirm_text);
+	}
+}
+
 /* What lies over the panes and has the keys. */
 static void put_modal(struct tui *t, struct json *j)
 {
@@ -201,7 +221,7 @@ static void put_modal(struct tui *t, struct json *j)
 	if (l)
 		put_list(l, j);
 	else
-		put_str(j, "title", "Keys");
+		put_other(t, j);
 	json_end_obj(j);
 }
 

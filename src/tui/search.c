@@ -137,11 +137,7 @@ void tui_search_start(struct tui *t, const char *text, bool is_all, bool back)
 		start(t, cursor_va(t) + !back, back);
 		return;
 	}
-	const char *what;
-	t->hits.kind = tui_search_kind(text, &what);
-	snprintf(t->hits.what, sizeof(t->hits.what), "%s", what);
-	tui_list_restart(&t->hits);
-	tui_overlay_push(t, TUI_O_HITS);
+	tui_found_start(t, text);
 }
 
 void tui_search_again(struct tui *t, bool back)

@@ -91,6 +91,7 @@ static void on_event(void *ctx, const struct term_ev *ev)
 	struct loop *l = ctx;
 	if (ev->type != TERM_EV_REPLY && !l->ses) {
 		l->wants_quit = tui_opening_key(&l->opening, ev) || l->wants_quit;
+		l->tui.is_dirty = true;
 		return;
 	}
 	if (ev->type != TERM_EV_REPLY) {
@@ -260,6 +261,8 @@ static void draw(struct loop *l)
 		t->cur_x = -1;
 		if (!tui_opening_draw(&l->opening, l->w, l->h, !l->caps.is_utf8))
 			return;
+		t->cur_x = l->opening.cur_x;
+		t->cur_y = l->opening.cur_y;
 	}
 	l->is_behind = term_tty_is_stuck(&l->tty);
 	if (is_due) {
@@ -384,7 +387,12 @@ static struct err *run(struct loop *l)
 {
 	struct epoll_event events[8];
 	while (!l->tui.wants_quit && !l->wants_quit && !l->quit_signal && !l->is_gone) {
-		struct err *e = l->ses || !tui_opening_end(&l->opening, false) ? NULL : show(l);
+		bool is_there = !l->ses && !l->opening.is_asking && tui_opening_end(&l->opening, false);
+		struct err *e = NULL;
+		if (is_there && tui_opening_ask(&l->opening))
+			l->tui.is_dirty = true;
+		else if (is_there)
+			e = show(l);
 		if (e)
 			return e;
 		follow_session(l);
@@ -518,7 +526,8 @@ static struct err *start(struct loop *l, const char *path, const struct ses_proj
 	if (!project) {
 		tui_opening_start(&l->opening, path, l->job_fd);
 		/* What cannot be opened is said without a full screen. */
-		return tui_opening_end(&l->opening, false) ? take_ptr(l->opening.err) : NULL;
+		bool is_refused = tui_opening_end(&l->opening, false) && l->opening.err && !tui_opening_ask(&l->opening);
+		return is_refused ? take_ptr(l->opening.err) : NULL;
 	}
 	struct ses_project_opts o = *project;
 	o.background = true;
@@ -571,6 +580,9 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 		e = open_loop(l, &old);
 	if (!e)
 		e = run(l);
+	/* Who says nothing of a file that says nothing of itself hears why it was not opened. */
+	if (!e && l->opening.is_asking)
+		e = take_ptr(l->opening.err);
 	int sig = l->quit_signal;
 	close_loop(l);
 	tui_keymap_free(l->keys);

@@ -9,6 +9,7 @@
 #include "session/session.h"
 #include "tui/actions.h"
 #include "tui/keymap.h"
+#include "tui/load.h"
 #include "tui/term/cells.h"
 #include "tui/term/input.h"
 #include "tui/term/theme.h"
@@ -89,6 +90,7 @@ struct tui_query {
 	uint64_t va;        /* xrefs: of what */
 	const char *what;   /* search: the words */
 	int kind;           /* search kind; xrefs: 1 from */
+	const struct tui_found *found; /* search: what it found so far, or null */
 };
 
 struct tui_page {
@@ -141,6 +143,8 @@ void tui_list_init(struct tui_list *l, const struct tui_list_ops *ops);
 void tui_list_fini(struct tui_list *l);
 /* The parameters changed: load anew from the first row. */
 void tui_list_restart(struct tui_list *l);
+/* Its rows may be others: reads them anew and stays at the row. */
+void tui_list_refresh(struct tui_list *l);
 void tui_list_set_filter(struct tui_list *l, const char *filter);
 /* Another snapshot: load anew, but stay at the row with the address of the current one. */
 void tui_list_snap_changed(struct tui *t, struct tui_list *l);
@@ -163,7 +167,7 @@ struct tui_place {
 
 enum tui_view {
 	TUI_V_LISTING, TUI_V_HEX, TUI_V_GRAPH, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
-	TUI_V_PROBLEMS, TUI_V_BOOKMARKS, TUI_V_JOURNAL, TUI_V_TYPES, TUI_V_COUNT
+	TUI_V_PROBLEMS, TUI_V_BOOKMARKS, TUI_V_JOURNAL, TUI_V_TYPES, TUI_V_SEARCH, TUI_V_COUNT
 };
 
 struct tui_view_ops {
@@ -179,7 +183,7 @@ struct tui_view_ops {
 };
 
 extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_graph_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
-	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops, tui_bookmarks_ops, tui_journal_ops, tui_types_ops;
+	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops, tui_bookmarks_ops, tui_journal_ops, tui_types_ops, tui_search_ops;
 const struct tui_view_ops *tui_view_ops(enum tui_view v);
 
 struct tui_listing {
@@ -315,8 +319,8 @@ void tui_prompt_draw(struct tui *t, int y);
 
 /* --- overlays --------------------------------------------------------------------------------------------------------- */
 
-enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HITS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_CONFIRM, TUI_O_EDITOR,
-		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BINARIES };
+enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_CONFIRM, TUI_O_EDITOR,
+		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BINARIES, TUI_O_LOAD };
 #define TUI_OVERLAY_MAX 4
 
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
@@ -329,7 +333,7 @@ void tui_overlay_key(struct tui *t, uint32_t key, uint8_t mods);
 void tui_overlay_paste(struct tui *t, const char *text, size_t len);
 void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
 
-extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_hits_list, tui_symbols_palette_list, tui_peek_list,
+extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_symbols_palette_list, tui_peek_list,
 	tui_copy_list, tui_log_list, tui_presets_list,
 	tui_binaries_list, tui_project_symbols_list, tui_project_strings_list;
 /* Asks before something is done: `yes` is done on y or Enter. */
@@ -359,6 +363,10 @@ void tui_editor_scroll(struct tui *t, int lines);
 void tui_editor_done(struct tui *t, struct err *e);
 void tui_editor_fini(struct tui *t);
 
+/* Load options of the target, changed with the work kept. */
+void tui_load_open(struct tui *t);
+void tui_load_overlay_key(struct tui *t, uint32_t key, uint8_t mods);
+
 /* "abc" as the glob "*a*b*c*", in the arena; null for what is a glob already, and without memory. */
 const char *tui_letters_in_order(struct arena *a, const char *s);
 void tui_symbols_open(struct tui *t);
@@ -366,7 +374,7 @@ void tui_peek_open(struct tui *t);
 void tui_palette_open(struct tui *t);
 void tui_xrefs_open(struct tui *t, bool is_from);
 void tui_help_draw(struct tui *t, struct cells_rect r);
-int tui_help_line_cnt(void);
+int tui_help_line_cnt(const struct tui *t);
 
 /* --- copying, commands, keys that wait for another ----------------------------------------------------------------------- */
 
@@ -440,6 +448,8 @@ void tui_edit_submit(struct tui *t, const char *op, const char *sub, uint64_t va
 bool tui_edit_is_prompt(enum tui_prompt_kind kind);
 /* C text to declare in the place of `over` ("": beside what there is), or with no text `over` to undeclare. */
 void tui_edit_declare(struct tui *t, const char *text, const char *over);
+/* An operation of the table that edits, with the names and values of its parameters, ended by null. */
+void tui_edit_words(struct tui *t, const char *op, const char *const *words);
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
 /* Types, prototypes and formats of numbers; false when the action is none of them. */
 bool tui_typing_act(struct tui *t, enum tui_action a);
@@ -457,6 +467,8 @@ void tui_edits_finish(struct tui *t);
 /* Goes to an address in the listing (or the hex view when that is shown), remembering where we were. */
 void tui_go(struct tui *t, uint64_t va);
 void tui_push_past(struct tui *t);
+/* To a line by its number from 1: a row of the listing, of a list. */
+void tui_go_line(struct tui *t, uint64_t line);
 /* Shows the place, which is in the binary that is shown. */
 void tui_restore(struct tui *t, const struct tui_place *p);
 void tui_show_view(struct tui *t, enum tui_view v);
@@ -468,6 +480,13 @@ void tui_search_again(struct tui *t, bool back);
 /* The next place in the code of the word under the listing's cursor. */
 void tui_search_token(struct tui *t, bool back);
 void tui_search_cancel(struct tui *t);
+/* Looks for every match and shows the view that they come into. */
+void tui_found_start(struct tui *t, const char *text);
+/* Ends the search for every match; what it found stays. False when none runs. */
+bool tui_found_cancel(struct tui *t);
+/* The view of matches shows what was found since the last frame. */
+void tui_found_pump(struct tui *t);
+void tui_found_fini(struct tui *t);
 /* Splits "hex:de ad" into kind (enum ses_search_kind) and words. */
 int tui_search_kind(const char *text, const char **ret_what);
 
@@ -533,7 +552,8 @@ struct tui {
 	struct tui_prompt prompt;
 	enum tui_overlay overlays[TUI_OVERLAY_MAX];
 	int overlay_cnt;
-	struct tui_list palette, xrefs, hits, symbols, peek, copy, log, presets, binaries;
+	struct tui_list palette, xrefs, symbols, peek, copy, log, presets, binaries;
+	struct tui_load load;
 	struct tui_editor editor;
 	struct cells_rect editor_rect; /* of its lines */
 	char confirm_text[256];
@@ -580,6 +600,9 @@ struct tui {
 	unsigned said_from;            /* of what was said the first that drivers have not cleared */
 	char search_text[TUI_FILTER_MAX];
 	struct tui_job *search_job;
+	struct tui_job *found_job;     /* fills `found`, which the view of matches shows */
+	struct tui_found *found;
+	char changed[120];             /* the newest entry of the journal, "" none */
 
 	struct tui_job *refresh_job;   /* reads what others committed */
 	uint64_t refresh_due_ns, refresh_last_ns; /* when the next one is due, 0: not; began */

@@ -16,6 +16,7 @@
 #define DOUBLE_CLICK_NS 400000000u
 #define WHEEL_LINES 3
 #define HINT_SETS 3
+#define TIMES_MAX 9999 /* a key by its count */
 
 static const struct tui_view_ops *const views[TUI_V_COUNT] = {
 	[TUI_V_LISTING] = &tui_listing_ops, [TUI_V_HEX] = &tui_hex_ops,
@@ -23,6 +24,7 @@ static const struct tui_view_ops *const views[TUI_V_COUNT] = {
 	[TUI_V_STRINGS] = &tui_strings_ops, [TUI_V_IMPORTS] = &tui_imports_ops, [TUI_V_EXPORTS] = &tui_exports_ops,
 	[TUI_V_SYMBOLS] = &tui_symbols_ops, [TUI_V_MAP] = &tui_map_ops,	      [TUI_V_PROBLEMS] = &tui_problems_ops,
 	[TUI_V_BOOKMARKS] = &tui_bookmarks_ops, [TUI_V_JOURNAL] = &tui_journal_ops, [TUI_V_TYPES] = &tui_types_ops,
+	[TUI_V_SEARCH] = &tui_search_ops,
 };
 
 const struct tui_view_ops *tui_view_ops(enum tui_view v)
@@ -133,7 +135,6 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	}
 	tui_list_init(&t->palette, &tui_palette_list);
 	tui_list_init(&t->xrefs, &tui_xrefs_list);
-	tui_list_init(&t->hits, &tui_hits_list);
 	tui_list_init(&t->symbols, &tui_symbols_palette_list);
 	tui_list_init(&t->peek, &tui_peek_list);
 	tui_list_init(&t->copy, &tui_copy_list);
@@ -158,7 +159,7 @@ void tui_fini(struct tui *t)
 	}
 	tui_list_fini(&t->palette);
 	tui_list_fini(&t->xrefs);
-	tui_list_fini(&t->hits);
+	tui_found_fini(t);
 	tui_list_fini(&t->symbols);
 	tui_list_fini(&t->peek);
 	tui_list_fini(&t->copy);
@@ -190,6 +191,8 @@ void tui_take_session(struct tui *t, struct ses *s)
 {
 	struct ses_snap *old = t->snap;
 	tui_search_cancel(t);
+	tui_found_fini(t);
+	*t->changed = '\0';
 	t->prompt.kind = TUI_PROMPT_NONE;
 	t->overlay_cnt = 0;
 	tui_editor_fini(t);
@@ -207,7 +210,7 @@ void tui_take_session(struct tui *t, struct ses *s)
 		*t->lists[v].filter = '\0';
 		tui_list_restart(&t->lists[v]);
 	}
-	struct tui_list *const dialogs[] = {&t->xrefs, &t->hits, &t->symbols, &t->peek, &t->copy, &t->binaries};
+	struct tui_list *const dialogs[] = {&t->xrefs, &t->symbols, &t->peek, &t->copy, &t->binaries};
 	for (size_t i = 0; i < ARRAY_LEN(dialogs); i++)
 		tui_list_restart(dialogs[i]);
 	tui_job_cancel(t->graph.job);
@@ -250,7 +253,6 @@ void tui_news(struct tui *t)
 			tui_list_snap_changed(t, &t->lists[v]);
 	}
 	tui_list_snap_changed(t, &t->xrefs);
-	tui_list_snap_changed(t, &t->hits);
 	tui_list_snap_changed(t, &t->symbols);
 	tui_list_snap_changed(t, &t->peek);
 	ses_snap_put(old);
@@ -289,9 +291,26 @@ const char *tui_size(uint64_t v, char *out, size_t len)
 	return out;
 }
 
-static void draw_state(struct tui *t, struct cells_pen *p)
+static unsigned percent(const struct ses_progress *g)
+{
+	return (unsigned)((double)MIN(g->done, g->total) * 100.0 / (double)g->total);
+}
+
+/* What is known before the analysis is through. */
+static void draw_counts(struct tui *t, struct cells_pen *p)
 {
 	char number[32];
+	const struct tui_list *imports = &t->lists[TUI_V_IMPORTS];
+	if (t->progress.func_cnt)
+		cells_printf(p, ", %s functions", tui_number(t->progress.func_cnt, number));
+	if (t->info.strings)
+		cells_printf(p, ", %s strings", tui_number(t->info.strings, number));
+	if (imports->has_page && imports->page.total)
+		cells_printf(p, ", %s imports", tui_number(imports->page.total, number));
+}
+
+static void draw_state(struct tui *t, struct cells_pen *p)
+{
 	const struct ses_progress *g = &t->progress;
 	p->st.fg = g->state == SES_READY ? ROLE_BAR_DIM : ROLE_BAR_WARN;
 	cells_str(p, state_name(g->state));
@@ -302,9 +321,9 @@ static void draw_state(struct tui *t, struct cells_pen *p)
 		cells_printf(p, ": %s", g->stage ? g->stage : "");
 	}
 	if (g->state != SES_READY && g->state != SES_FAILED && g->total)
-		cells_printf(p, " %u %%", (unsigned)((double)MIN(g->done, g->total) * 100.0 / (double)g->total));
-	if (g->state == SES_ANALYSING && g->func_cnt)
-		cells_printf(p, ", %s functions", tui_number(g->func_cnt, number));
+		cells_printf(p, " %u %%", percent(g));
+	if (g->state == SES_ANALYSING)
+		draw_counts(t, p);
 	if (ses_target_changed(t->ses)) {
 		p->st.fg = ROLE_BAR_WARN;
 		cells_str(p, "  ! the file has changed on disk");
@@ -336,6 +355,10 @@ static void draw_header(struct tui *t)
 	cells_printf(&p, "  %s", tui_size(t->info.size, size, sizeof(size)));
 	if (t->info.is_stripped)
 		cells_str(&p, "  stripped");
+	if (t->info.format.len == 3 && !memcmp(t->info.format.s, "raw", 3)) {
+		const char *key = tui_keymap_keys(t->keys, TUI_LOAD);
+		cells_printf(&p, "  stated, not read (%.*s: load options)", (int)strcspn(key, " "), key);
+	}
 	tui_project_draw(t, &p);
 	cells_str(&p, "  ");
 	draw_state(t, &p);
@@ -372,8 +395,11 @@ static void draw_where(struct tui *t, struct cells_pen *p)
 	uint64_t va;
 	uint64_t off;
 	uint64_t row;
-	if (!tui_focus_va(t, &va))
+	if (!tui_focus_va(t, &va)) {
+		if (*t->changed)
+			cells_printf(p, "  last: %s", t->changed);
 		return;
+	}
 	struct ses_text where = ses_where(t->snap, va, &t->frame_arena);
 	const struct ses_segment *s = section_at(t, va);
 	p->st.fg = ROLE_BAR_NAME;
@@ -387,8 +413,25 @@ static void draw_where(struct tui *t, struct cells_pen *p)
 	}
 	if (ses_va_to_file(t->snap, va, &off))
 		cells_printf(p, "  file +%llx", (unsigned long long)off);
+	if (*t->changed)
+		cells_printf(p, "  last: %s", t->changed);
 	if (tui_focus(t) == TUI_V_LISTING && ses_row_of(t->snap, va, &row))
 		cells_printf(p, "  row %s of %s", tui_number(row + 1, number[0]), tui_number(ses_row_cnt(t->snap), number[1]));
+}
+
+static void draw_message(struct tui *t, struct cells_pen *p)
+{
+	p->st.fg = t->is_message_bad ? ROLE_BAR_WARN : ROLE_BAR;
+	cells_printf(p, t->is_message_bad ? "  ! %s" : "  %s", t->message);
+}
+
+static void draw_progress(struct tui *t, struct cells_pen *p)
+{
+	const struct ses_progress *g = &t->progress;
+	cells_str(p, "  analysing");
+	if (g->total)
+		cells_printf(p, " %u %%", percent(g));
+	cells_str(p, " \xc2\xb7 what you look at goes first \xc2\xb7 Esc never waits");
 }
 
 static void draw_status(struct tui *t, int y)
@@ -399,12 +442,15 @@ static void draw_status(struct tui *t, int y)
 	p.st.attr = CELLS_BOLD;
 	cells_printf(&p, t->split_rect.w ? " split: %s" : " %s", views[tui_focus(t)]->name);
 	p.st.attr = 0;
-	if (*t->message) {
-		p.st.fg = t->is_message_bad ? ROLE_BAR_WARN : ROLE_BAR;
-		cells_printf(&p, t->is_message_bad ? "  ! %s" : "  %s", t->message);
+	/* A prompt has the line below, where messages are. */
+	if (*t->message && t->prompt.kind) {
+		draw_message(t, &p);
 		return;
 	}
 	draw_where(t, &p);
+	p.st.fg = ROLE_BAR_DIM;
+	if (t->progress.state == SES_ANALYSING && ses_snap_is_preview(t->snap))
+		draw_progress(t, &p);
 }
 
 static void draw_hint(struct cells_pen *p, const struct tui_keymap *keys, enum tui_action a, const char *text)
@@ -445,6 +491,14 @@ void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t 
 	draw_hint(p, keys, TUI_HELP, "keys");
 }
 
+/* In place of the hints, so that the place stays in sight. */
+static void draw_message_line(struct tui *t, struct cells_rect r, struct cells_pen *p)
+{
+	p->st = tui_style(ROLE_BAR, ROLE_BG_BAR);
+	cells_fill(&t->grid, r, p->st);
+	draw_message(t, p);
+}
+
 static void draw_footer(struct tui *t, int y)
 {
 	struct cells_rect r = {0, y, t->grid.w, 1};
@@ -453,6 +507,8 @@ static void draw_footer(struct tui *t, int y)
 	cells_fill(&t->grid, r, p.st);
 	if (t->prefix.key)
 		tui_prefix_draw(t, &p);
+	else if (*t->message && !t->prompt.kind)
+		draw_message_line(t, r, &p);
 	else
 		tui_draw_hints(&p, t->keys, where, t->hint_set);
 }
@@ -505,6 +561,7 @@ void tui_draw(struct tui *t)
 	arena_reset(&t->frame_arena);
 	t->cur_x = t->cur_y = -1;
 	t->scroll_hint.w = 0;
+	tui_found_pump(t);
 	cells_fill(&t->grid, (struct cells_rect){0, 0, t->grid.w, t->grid.h}, tui_style(ROLE_TEXT, ROLE_BG));
 	if (t->hide_functions || (t->main_view == TUI_V_FUNCTIONS))
 		t->focus_functions = false;
@@ -532,6 +589,8 @@ static void cancel(struct tui *t)
 	enum tui_view v = tui_focus(t);
 	if (t->search_job)
 		tui_search_cancel(t);
+	else if (tui_found_cancel(t))
+		tui_say(t, false, "search stopped; what was found stays");
 	else if (t->overlay_cnt)
 		tui_overlay_pop(t);
 	else if (views[v]->list && *t->lists[v].filter)
@@ -650,6 +709,9 @@ static bool act_view(struct tui *t, enum tui_action a)
 	case TUI_VIEW_BOOKMARKS:
 		tui_show_view(t, TUI_V_BOOKMARKS);
 		return true;
+	case TUI_VIEW_SEARCH:
+		tui_show_view(t, TUI_V_SEARCH);
+		return true;
 	case TUI_VIEW_TYPES:
 		tui_show_view(t, TUI_V_TYPES);
 		return true;
@@ -756,6 +818,9 @@ static void act_scry(struct tui *t, enum tui_action a)
 	case TUI_KEYS_AGAIN:
 		if (tui_keys_use(t, getenv("SCRY_KEYS")))
 			tui_say(t, false, "keys read again");
+		break;
+	case TUI_LOAD:
+		tui_load_open(t);
 		break;
 	case TUI_LOG:
 		tui_list_restart(&t->log);
@@ -869,8 +934,13 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 	if (a == TUI_NONE)
 		say_unbound(t);
 	/* A count repeats what moves; for anything else it means nothing. */
-	int times = a != TUI_NONE && tui_action_info(a)->group == TUI_GROUP_MOVE ? MAX(t->count, 1) : 1;
+	int times = a != TUI_NONE && tui_action_info(a)->group == TUI_GROUP_MOVE ? MIN(MAX(t->count, 1), TIMES_MAX) : 1;
+	int line = a == TUI_BOTTOM ? t->count : 0;
 	t->count = 0;
+	if (line) {
+		tui_go_line(t, (uint64_t)line);
+		return;
+	}
 	for (int i = 0; i < times; i++)
 		tui_act(t, a);
 }
@@ -908,6 +978,8 @@ static void on_press(struct tui *t, const struct term_ev *ev, bool is_double)
 	enum tui_view v = tui_focus(t);
 	bool can_open;
 	if (views[v]->list) {
+		const struct tui_list *l = &t->lists[v];
+		t->is_dragging_bar = ev->x == l->body.x + l->body.w;
 		can_open = tui_list_click(t, &t->lists[v], ev->x, ev->y);
 	} else {
 		t->is_dragging_bar = v == TUI_V_GRAPH || ev->x >= t->main_rect.x + t->main_rect.w - 1;
@@ -935,7 +1007,9 @@ static void on_mouse(struct tui *t, const struct term_ev *ev)
 		on_wheel(t, ev);
 	else if (is_press)
 		on_press(t, ev, is_double);
-	else if (ev->mouse == TERM_MOUSE_DRAG && t->is_dragging_bar && !views[t->main_view]->list)
+	else if (ev->mouse == TERM_MOUSE_DRAG && t->is_dragging_bar && views[tui_focus(t)]->list)
+		tui_list_click(t, &t->lists[tui_focus(t)], t->lists[tui_focus(t)].body.x + t->lists[tui_focus(t)].body.w, ev->y);
+	else if (ev->mouse == TERM_MOUSE_DRAG && t->is_dragging_bar)
 		views[t->main_view]->click(t, t->main_view == TUI_V_GRAPH ? ev->x : t->main_rect.x + t->main_rect.w - 1, ev->y, true);
 	if (ev->mouse == TERM_MOUSE_RELEASE)
 		t->is_dragging_bar = false;

@@ -15,7 +15,16 @@ static struct err *ask(const struct tui_query *q, const char *filter, struct tui
 	char limit[24];
 	snprintf(offset, sizeof(offset), "%llu", (unsigned long long)q->page.offset);
 	snprintf(limit, sizeof(limit), "%u", q->page.limit);
-	const char *pairs[] = {"offset", offset, "limit", limit, filter ? "filter" : NULL, filter, NULL};
+	const char *pairs[9] = {"offset", offset, "limit", limit};
+	size_t n = 4;
+	if (filter) {
+		pairs[n++] = "filter";
+		pairs[n++] = filter;
+	}
+	if (*q->what) {
+		pairs[n++] = "source";
+		pairs[n++] = q->what;
+	}
 	return ops_call(q->snap, q->call, "types", pairs, &page->arena, ret);
 }
 
@@ -72,6 +81,40 @@ static const char *text_of(struct tui *t, const char *name)
 	return NULL;
 }
 
+/* A type that nobody declared: its text, whose declaration stands before what debug information or the system say. */
+static void open_copy(struct tui *t, const struct tui_row *row)
+{
+	char title[300];
+	struct ses_text shown = row->col[COL_TEXT];
+	char *text = arena_strndup(&t->frame_arena, shown.s, shown.len);
+	char *to = text;
+	if (!text) {
+		tui_say_err(t, &err_nomem);
+		return;
+	}
+	/* A cell is one line; C has no other backslash here. */
+	for (const char *from = text; *from; from++) {
+		bool is_escape = *from == '\\' && (from[1] == 'n' || from[1] == 't');
+		*to++ = !is_escape ? *from : *++from == 'n' ? '\n' : '\t';
+	}
+	*to = '\0';
+	snprintf(title, sizeof(title), "%s, from %.*s: Ctrl+S declares a copy of your own", row->tag, (int)row->col[COL_SOURCE].len,
+		 row->col[COL_SOURCE].s);
+	tui_editor_open(t, title, "", text);
+}
+
+/* The list of one source, then of the next, then of all. */
+static void next_source(struct tui *t)
+{
+	static const char *const sources[] = {"", "user", "header", "dwarf", "builtin"};
+	struct tui_list *l = &t->lists[TUI_V_TYPES];
+	size_t i = 0;
+	while (strcmp(sources[i], l->what))
+		i++;
+	snprintf(l->what, sizeof(l->what), "%s", sources[(i + 1) % ARRAY_LEN(sources)]);
+	tui_list_restart(l);
+}
+
 static void open_type(struct tui *t, const struct tui_row *row)
 {
 	char title[300];
@@ -80,7 +123,7 @@ static void open_type(struct tui *t, const struct tui_row *row)
 	if (text)
 		tui_editor_open(t, title, row->tag, text);
 	else
-		tui_say(t, false, "%s is known without having been declared; declare one of that name to change it", row->tag);
+		open_copy(t, row);
 }
 
 static void undeclare(struct tui *t)
@@ -102,6 +145,10 @@ static bool types_act(struct tui *t, enum tui_action a)
 	if (a == TUI_TYPE_NEW) {
 		tui_editor_open(t, "New declaration", "", "struct name {\n\t\n};\n");
 		t->editor.pos = strlen("struct ");
+		return true;
+	}
+	if (a == TUI_TYPE_SOURCE) {
+		next_source(t);
 		return true;
 	}
 	if (a != TUI_FOLLOW && a != TUI_LIST_DELETE && a != TUI_COPY_LINE)

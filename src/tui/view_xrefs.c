@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The references dialog, and the dialog of search matches, which looks the same. */
+/* The references dialog. */
 static struct err *xrefs_fetch(const struct tui_query *q, struct tui_page *ret)
 {
 	struct ses_xref *x;
@@ -44,46 +44,6 @@ const struct tui_list_ops tui_xrefs_list = {
 		    {.title = "text", .role = ROLE_TEXT}},
 	.column_cnt = 4,
 	.fetch = xrefs_fetch,
-};
-
-/* A search has no random access: a page is what one walk from the start finds up to its end. */
-static struct err *hits_fetch(const struct tui_query *q, struct tui_page *ret)
-{
-	struct ses_hit *h;
-	uint64_t end = q->page.offset + q->page.limit;
-	struct ses_search_ask ask = {.kind = (enum ses_search_kind)q->kind, .what = q->what, .limit = (uint32_t)MIN(end, 100000)};
-	struct err *e = ses_search(q->snap, q->call, &ask, &ret->arena, &h);
-	if (e)
-		return e;
-	uint32_t cnt = ask.cnt;
-	ret->has_more = ask.has_more;
-	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, (size_t)cnt + 1);
-	if (!ret->rows)
-		return &err_nomem;
-	ret->total = cnt;
-	for (uint32_t i = (uint32_t)MIN(q->page.offset, cnt); i < cnt; i++) {
-		struct tui_row *r = &ret->rows[ret->cnt++];
-		char *addr = arena_printf(&ret->arena, "%llx", (unsigned long long)h[i].addr);
-		if (!addr)
-			return &err_nomem;
-		r->va = h[i].addr;
-		r->has_va = true;
-		r->col[0] = (struct ses_text){addr, (uint32_t)strlen(addr)};
-		r->col[1] = h[i].func;
-		r->col[2] = h[i].text;
-	}
-	return NULL;
-}
-
-const struct tui_list_ops tui_hits_list = {
-	.title = "Matches",
-	.empty = "not found",
-	.columns = {{.title = "address", .width = 12, .role = ROLE_ADDR, .is_right = true},
-		    {.title = "function", .width = 28, .role = ROLE_NAME},
-		    {.title = "text", .role = ROLE_TEXT}},
-	.column_cnt = 3,
-	.is_ordered_by_va = true,
-	.fetch = hits_fetch,
 };
 
 /* What the references are asked of: the row of a list, what the cursor stands on in the listing, a byte. Within a

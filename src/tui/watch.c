@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/tui_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,15 +10,43 @@
  * that the screen follows somebody who writes all the time without doing nothing else.
  */
 #define STEP_NS 100000000u
+#define LOOK_BACK 16 /* entries, of which the newest that is no analysis is shown */
 
 struct refresh_job {
 	struct tui_job job;
 	struct ses *ses;
 	uint64_t old_rev, rev;
 	struct ses_entry *last; /* the newest entry of somebody's */
+	char changed[sizeof(((struct tui *)0)->changed)];
 	struct arena arena;
 	struct err *err;
 };
+
+/* The newest thing somebody did, and the key that takes it back. */
+static struct err *read_changed(struct refresh_job *r)
+{
+	struct arena a = {0};
+	struct ses_entry *list;
+	uint32_t cnt = 0;
+	uint64_t total = 0;
+	struct ses_journal_ask ask = {.first_seq = 1, .limit = 1};
+	struct err *e = ses_journal(r->ses, &ask, &a, &list, &cnt, &total);
+	if (!e && total) {
+		ask = (struct ses_journal_ask){.first_seq = total > LOOK_BACK ? total - LOOK_BACK + 1 : 1, .limit = LOOK_BACK};
+		e = ses_journal(r->ses, &ask, &a, &list, &cnt, &total);
+	}
+	while (!e && cnt && !strcmp(list[cnt - 1].step, "analysis"))
+		cnt--;
+	if (!e && cnt) {
+		const struct ses_entry *n = &list[cnt - 1];
+		bool is_edit = !strcmp(n->step, "edit"), is_undo = !strcmp(n->step, "undo");
+		snprintf(r->changed, sizeof(r->changed), "%s%s%s%s%.*s (%s)", is_edit ? "" : n->step, is_edit ? "" : " of ", n->op,
+			 n->has_after ? " " : "", n->has_after ? (int)MIN(n->after.len, 40) : 0, n->has_after ? n->after.s : "",
+			 is_undo ? "Alt+z makes it again" : "Ctrl+Z takes it back");
+	}
+	arena_fini(&a);
+	return e;
+}
 
 static void run(struct tui_job *j)
 {
@@ -26,6 +55,9 @@ static void run(struct tui_job *j)
 	uint32_t cnt = 0;
 	uint64_t total = 0;
 	r->err = ses_refresh(r->ses);
+	if (r->err)
+		return;
+	r->err = read_changed(r);
 	if (r->err)
 		return;
 	struct ses_snap *sn = ses_snap_get(r->ses);
@@ -59,6 +91,10 @@ static void done(struct tui *t, struct tui_job *j)
 	if (r->err) {
 		tui_say_err(t, take_ptr(r->err));
 		return;
+	}
+	if (strcmp(t->changed, r->changed)) {
+		memcpy(t->changed, r->changed, sizeof(t->changed));
+		t->is_dirty = true;
 	}
 	if (!r->last || t->edit_running || r->last->rev <= t->own_rev || !strcmp(r->last->step, "analysis"))
 		return;

@@ -75,15 +75,14 @@ static bool alive(struct pty_term *t)
 	return !t->is_ended && waitpid(t->pid, &t->status, WNOHANG) == 0;
 }
 
-/* The screen without the status line, whose message any key takes away. */
+/* The screen without its last lines, whose message any key takes away. */
 static char *panes_text(struct pty_term *t)
 {
 	char *text = strdup(pty_text(t));
 	char *at = text;
 	for (int y = 0; y < t->h - 2; y++)
 		at = strchr(at, '\n') + 1;
-	char *footer = strchr(at, '\n') + 1;
-	memmove(at, footer, strlen(footer) + 1);
+	*at = '\0';
 	return text;
 }
 

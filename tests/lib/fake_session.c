@@ -555,6 +555,11 @@ struct err *ses_xrefs(struct ses_snap *sn, const struct ses_call *call, const st
 	return NULL;
 }
 
+const char *ses_processor(uint32_t i)
+{
+	return i == 0 ? "x86-64" : i == 1 ? "aarch64" : NULL;
+}
+
 struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
 		       struct ses_hit **ret)
 {

@@ -264,7 +264,7 @@ static void test_others_edit(void **state)
 	tui_watch_tick(&tui, tui.refresh_due_ns);
 	assert_true(!tui.refresh_due_ns);
 	tui_draw(&tui);
-	assert_false(page_has("theirs"));
+	assert_false(page_has("me: rename theirs"));
 	close_tui();
 }
 
@@ -416,9 +416,22 @@ static void test_search(void **state)
 	keys("/ 'absent Enter");
 	assert_true(page_has("not found: absent"));
 	keys("Ctrl+F 'all Enter");
-	assert_true(page_has("found_here"));
+	assert_int_equal(tui.main_view, TUI_V_SEARCH);
+	assert_true(page_has("found_here") && page_has("Matches 1  of all"));
 	keys("Enter");
-	assert_int_equal(tui.overlay_cnt, 0);
+	assert_int_equal(tui.main_view, TUI_V_LISTING);
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 10 * FAKE_FUNC_LEN);
+	keys("Esc"); /* the matches are still there */
+	assert_true(tui.main_view == TUI_V_SEARCH && page_has("found_here"));
+	keys("/ 'zzz Enter");
+	assert_true(page_has("nothing matches"));
+	keys("Ctrl+F 'absent Enter");
+	assert_true(page_has("not found: absent") && !page_has("found_here"));
+	keys("Ctrl+F 'de F2");
+	assert_string_equal(tui.prompt.text, "hex:de");
+	keys("F2 'f");
+	assert_string_equal(tui.prompt.text, "text:def");
+	keys("Esc L");
 	assert_int_equal(tui_search_kind("hex: de ad", &what), SES_SEARCH_BYTES);
 	assert_string_equal(what, "de ad");
 	assert_int_equal(tui_search_kind("rx:a+", &what), SES_SEARCH_REGEX);
@@ -511,6 +524,11 @@ static void test_mouse(void **state)
 	mouse(TERM_MOUSE_RELEASE, 119, 1);
 	mouse(TERM_MOUSE_PRESS, tui.functions_rect.w - 1, 27); /* the end of a list's bar */
 	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].cur, 299);
+	mouse(TERM_MOUSE_DRAG, tui.functions_rect.w - 1, tui.lists[TUI_V_FUNCTIONS].body.y);
+	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].cur, 0);
+	mouse(TERM_MOUSE_RELEASE, 1, 1);
+	mouse(TERM_MOUSE_DRAG, tui.functions_rect.w - 1, 20);
+	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].cur, 0);
 	keys("Tab x");
 	assert_int_equal(tui.overlay_cnt, 1);
 	mouse(TERM_MOUSE_PRESS, 0, 29); /* outside closes */

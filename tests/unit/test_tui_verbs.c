@@ -54,6 +54,16 @@ static void test_marks_counts_and_commands(void **state)
 	assert_true(page_has("mark z is not set"));
 	keys("' Esc j k m 1");
 	assert_true(page_has("a mark is a letter"));
+	keys("1 2 G");
+	uint64_t row;
+	assert_true(ses_row_of(tui.snap, tui.listing.va, &row) && row == 11);
+	keys("9 9 9 9 9 9 9 9 G");
+	assert_true(ses_row_of(tui.snap, tui.listing.va, &row) && row == ses_row_cnt(tui.snap) - 1);
+	keys("Tab 3 G");
+	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].cur, 2);
+	keys("Tab \\ 3 G");
+	assert_true(page_has("lines are counted in the listing"));
+	keys("\\ Ctrl+Home");
 	keys(": 'view-he Tab Enter");
 	assert_int_equal(tui.main_view, TUI_V_HEX);
 	keys(": 'view-listing Enter : '0x401200 Enter");
@@ -161,6 +171,11 @@ static void test_edits(void **state)
 	assert_string_equal(fake_config.edits[1].sub, "line");
 	assert_string_equal(fake_config.edits[2].sub, "block");
 	assert_int_equal(fake_config.edits[1].va, start + 4);
+	/* The place stays in sight, and so does what was done last. */
+	assert_true(page_has("comment at ") && page_has(".text  file +"));
+	tui_watch_event(&tui, 1000000000);
+	tui_draw(&tui);
+	assert_true(page_has("last: comment above (Ctrl+Z takes it back)"));
 	keys("Ctrl+Z");
 	assert_true(page_has("undo: revision 1"));
 	keys("Alt+z");
@@ -186,6 +201,37 @@ static void test_edits(void **state)
 	keys("Esc Tab n");
 	assert_int_equal(tui.prompt.kind, TUI_PROMPT_RENAME);
 	keys("Esc");
+	close_tui();
+}
+
+static void test_load_options(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("Ctrl+L");
+	assert_true(page_has("> processor:") && page_has("auto: as the file says") && page_has("x86-64") && page_has("format: as the file says"));
+	keys("'64");
+	assert_true(page_has("> x86-64") && !page_has("auto: as"));
+	keys("Down");
+	assert_true(page_has("> aarch64"));
+	keys("Down Tab '40zz Backspace Backspace '00 F2");
+	assert_true(page_has("> base: 4000") && page_has("raw bytes"));
+	assert_string_equal(tui_load_processor(&tui.load), "aarch64");
+	assert_string_equal(tui_load_base(&tui.load), "4000");
+	keys("Tab 'q Enter"); /* none is called so: it stays open */
+	assert_true(page_has("none is called so") && tui.overlay_cnt == 1);
+	keys("Esc");
+	assert_int_equal(tui.overlay_cnt, 0);
+	assert_int_equal(fake_config.edit_cnt, 0);
+	close_tui();
+}
+
+static void test_help_begins_with_the_view(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("\\ H");
+	assert_true(page_has("In this view (hex)") && page_has("Data inspector on and off"));
+	keys("Esc L H");
+	assert_true(page_has("In this view (listing)") && page_has("Put this line in the middle"));
 	close_tui();
 }
 
@@ -428,6 +474,8 @@ int main(void)
 		cmocka_unit_test(test_leader_card),
 		cmocka_unit_test(test_edits),
 		cmocka_unit_test(test_pending_edits),
+		cmocka_unit_test(test_load_options),
+		cmocka_unit_test(test_help_begins_with_the_view),
 		cmocka_unit_test(test_comment_is_read_behind),
 		cmocka_unit_test(test_repeat_and_bookmarks),
 		cmocka_unit_test(test_select_lines),
