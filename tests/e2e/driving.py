@@ -310,8 +310,14 @@ def test_verbs(w):
     s = d("ui.search", query="hex:7f 45 4c 46")
     ok(s["cursor"]["addr"] == "0x0" and "found" in s["status"]["text"], "search, answered when it ended")
     s = d("ui.search", query="text:GNU bash", all=True)
-    ok(s["dialog"]["rows"] > 0, "and every match")
-    d("ui.close")
+    ok(s["view"] == "search" and s["list"]["rows"] > 0 and s["list"]["items"], "and every match, in a view")
+    first = s["list"]["items"][0]["addr"]
+    s = d("ui.select", index=0, open=True)
+    ok(s["view"] == "listing" and s["cursor"]["addr"] == first and d("ui.back")["view"] == "search" and d("ui.state")["list"]["items"][0]["addr"] == first,
+       "followed, and back to what was found")
+    s = d("ui.search", query="hex:00", all=True)
+    ok(s["list"]["rows"] == 100000 and "there are more" in s["status"]["text"], "no end of matches is cut and said to be")
+    d("ui.show", view="listing")
     s = d("ui.show", view="strings")
     d("ui.filter", text="GNU")
     s = d("ui.select", text="GNU", open=True)
@@ -521,7 +527,7 @@ def scenarios(w):
     h = json.dumps(s("ui.state")["list"]["items"])
     s("ui.show", view="listing")
     s("ui.undo")
-    s.check("named_here" in h and r["rev"] > before and "named_here" not in s("ui.screen")["text"])
+    s.check("named_here" in h and r["rev"] > before and not any("named_here" in x for x in s("ui.screen")["text"].split("\n")[:38]))
 
     s = Steps(w, "comment_func")
     s("ui.goto", target="main")
@@ -620,13 +626,154 @@ def scenarios(w):
     unsupported("retype", "ui.retype")
     unsupported("region_define, listing_make_string, blob and Thumb UI", "ui.define")
     unsupported("opfmt_listing, opfmt_no_literal, opfmt_highlight", "ui.format")
-    ok(True, "load_options, structs, struct_filter, listing_struct_expand and splash_scaling have screens of their own or none: see docs/driving.md")
+
+
+C_SOURCE = """
+struct point { int x, y; };
+struct item { const char *name; struct point at; char tag[8]; };
+struct item one = {"single", {7, 8}, "x"};
+unsigned char blob[64] = {0x31, 0xc0, 0xc3};
+__attribute__((noinline)) int f(int c) { return c == 0x41 ? 0x1234 : c; }
+int main(int argc, char **argv) { return f(argc) + one.at.y + blob[argc]; }
+"""
+
+
+def test_scenarios_of_types():
+    """What a person does with types, regions, literals and bytes that say nothing of themselves."""
+    source, target, blob = (os.path.join(ROOT, x) for x in ("a.c", "a.out", "blob.bin"))
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(C_SOURCE)
+    if subprocess.run(["gcc", "-g", "-O1", "-o", target, source], check=False).returncode:
+        return
+    w = Workbench("types", target)
+    d = w.driver
+    s = Steps(w, "structs")
+    s("ui.structs")
+    r = s("ui.keys", keys=["Ctrl+N", "Ctrl+Home"] + ["Ctrl+K"] * 8)
+    empty = r["dialog"]["text"].strip() == ""
+    r = s("ui.paste", text="struct mine { int a; nothing b; };")
+    r = s("ui.keys", keys=["Ctrl+S"])
+    refused = "nothing" in r["dialog"]["error"]
+    s("ui.keys", keys=["Ctrl+Home"] + ["Ctrl+K"] * 3)
+    s("ui.paste", text="struct mine { int a; short b; };")
+    r = s("ui.keys", keys=["Ctrl+S"])
+    s.check(empty and refused and r["dialog"] is None and any("struct mine" in i["cols"][0] for i in s("ui.structs")["list"]["items"]))
+
+    s = Steps(w, "struct_filter, types of one source")
+    s("ui.structs")
+    r = s("ui.filter", text="stmn")
+    fuzzy = [i["cols"][0] for i in r["list"]["items"]]
+    s("ui.filter", text="")
+    shown = {}
+    for source_name in ("user", "header", "dwarf", "builtin", "all"):
+        r = s("ui.action", name="type-source")
+        shown[source_name] = {i["cols"][3] for i in r["list"]["items"]}
+    s.check("struct mine" in fuzzy and shown["user"] == {"user"} and shown["dwarf"] == {"dwarf"} and shown["builtin"] == {"builtin"} and "user" in shown["all"])
+
+    s = Steps(w, "a type of debug information, as text, becomes one's own")
+    s("ui.structs")
+    s("ui.filter", text="struct point")
+    r = s("ui.select", text="struct point", open=True)
+    text = r["dialog"]["text"]
+    s("ui.keys", keys=["Down", "Home"])
+    s("ui.text", text="int before;")
+    r = s("ui.keys", keys=["Ctrl+S"])
+    r = s("ui.wait")
+    own = json.loads(cli("types", target, "--source", "user", "--json").stdout)["items"]
+    s("ui.filter", text="")
+    s.check(text.startswith("struct point {\n\tint x;") and any(i["name"] == "struct point" and "before" in i["text"] for i in own))
+    d("ui.undo")
+
+    s = Steps(w, "listing_struct_expand")
+    s("ui.retype", addr="one", type="struct item")
+    s("ui.show", view="listing")
+    s("ui.goto", target="one")
+    lines = [x["text"] for x in s("ui.view")["lines"]]
+    s.check(any(x.startswith("struct item") for x in lines) and any(".at.y" in x for x in lines))
+
+    s = Steps(w, "region_define")
+    place = s("ui.goto", target="main")["cursor"]["addr"]
+    shown = {}
+    for key in ("u", "d", "c"):
+        s("ui.keys", keys=[key])
+        d("ui.wait", timeout_ms=WAIT_S * 1000)
+        shown[key] = [x["text"].split()[0] for x in s("ui.view")["lines"] if x["addr"] == place]
+    s.check("push" not in shown["u"] + shown["d"] and "db" in shown["d"] and "push" in shown["c"] and s("ui.state")["cursor"]["addr"] == place)
+
+    s = Steps(w, "opfmt_listing, opfmt_sticks_to_its_literal, opfmt_highlight")
+    s("ui.goto", target="f")
+    line = next(x for x in s("ui.view")["lines"] if "0x41" in x["text"])
+    s("ui.cursor_on", word="0x41", line=line["line"])
+    seen = []
+    for _ in range(6):
+        r = s("ui.keys", keys=["o"])
+        d("ui.wait")
+        seen.append(next(x["text"] for x in s("ui.view")["lines"] if x["addr"] == line["addr"] and x["cursor"]))
+    s("ui.keys", keys=["O"])
+    d("ui.wait")
+    back = next(x["text"] for x in s("ui.view")["lines"] if x["addr"] == line["addr"] and x["cursor"])
+    s.check(len(set(seen)) >= 4 and any("'A'" in x for x in seen) and any("65" in x for x in seen) and back == seen[-2])
+
+    s = Steps(w, "opfmt_no_literal, opfmt_refusal_is_not_swallowed")
+    s("ui.goto", target="main")
+    line = next(x for x in s("ui.view")["lines"] if x["text"].startswith("ret"))
+    s("ui.goto", target=line["addr"])
+    r = s("ui.keys", keys=["o"])
+    s.check(r["status"]["bad"] and "no number" in r["status"]["text"])
+
+    s = Steps(w, "load_options: reload as, the work stays")
+    s("ui.rename", addr="f", name="kept")
+    old = int(s("ui.goto", target="kept")["cursor"]["addr"], 16)
+    r = s("ui.keys", keys=["Ctrl+L"])
+    first = r["dialog"]
+    s("ui.keys", keys=["Tab"])
+    r = s("ui.text", text="7000000")
+    s("ui.keys", keys=["Enter"])
+    d("ui.wait", timeout_ms=WAIT_S * 1000)
+    new = int(s("ui.goto", target="kept")["cursor"]["addr"], 16)
+    again = s("ui.keys", keys=["Ctrl+L"])["dialog"]
+    s("ui.close")
+    s("ui.undo")
+    d("ui.wait", timeout_ms=WAIT_S * 1000)
+    s.check(first["processor"] == "auto" and first["base"] == "auto" and r["dialog"]["base"] == "7000000" and new == old + 0x7000000
+            and again["base"] == "7000000" and int(s("ui.goto", target="kept")["cursor"]["addr"], 16) == old)
+    w.end()
+
+    # Bytes that say nothing of themselves are asked about before there is anything to steer.
+    with open(blob, "wb") as f:
+        f.write(b"\x31\xc0\xff\xc0\xc3" + bytes(range(200)))
+    w = Workbench("blob", blob, wait=False)
+    os.write(w.fd, b"86\t4000\r")
+    d = w.driver
+    d("ui.wait", timeout_ms=WAIT_S * 1000)
+    s = Steps(w, "load_options: blob")
+    r = s("ui.state")
+    head = s("ui.screen")["text"].split("\n")[0]
+    s("ui.goto", target="0x4000")
+    s("ui.keys", keys=["c"])
+    d("ui.wait", timeout_ms=WAIT_S * 1000)
+    code = [x["text"] for x in s("ui.view")["lines"]]
+    s.check("raw" in head and "Ctrl+L" in head and any(x.startswith("xor") for x in code) and any(x.startswith("ret") for x in code))
+    ok(w.end() == 0, "and it leaves")
 
 
 def go_to_place(d, where):
     d("ui.close")
     if where == "list":
         return d("ui.show", view="strings")
+    if where == "bookmarks":
+        d("ui.bookmark", addr="main", text="here")
+        return d("ui.show", view="bookmarks")
+    if where == "journal":
+        d("ui.bookmark", addr="main", text="there")
+        d("ui.action", name="history")
+        d("ui.move", dir="top")
+        return d("ui.state")
+    if where == "types":
+        d("ui.edit", ops=[{"op": "declare", "text": "struct walked { int a; };"}])
+        d("ui.show", view="types")
+        d("ui.filter", text="walked")
+        return d("ui.state")
     d("ui.show", view="listing")
     d("ui.goto", target="main")
     if where == "listing":
@@ -657,7 +804,7 @@ def test_keyboard(w):
     missing = [(a["name"], k) for a in actions for k in a["keys"].split() if k not in card]
     ok(not missing, f"the help shows every key {missing[:5]}")
     dead, pressed = [], 0
-    for where in ("listing", "hex", "list", "graph"):
+    for where in ("listing", "hex", "list", "graph", "bookmarks", "journal", "types"):
         for a in actions:
             for key in a["keys"].split() if where in a["where"] else []:
                 at = go_to_place(d, where)
@@ -962,8 +1109,17 @@ def main():
             w.driver = Driver(w.path)
     if not only or only in "test_socket_rules":
         test_socket_rules()
-    if not only or only in "test_project":
-        test_project()
+    for test in (test_project, test_scenarios_of_types):
+        if only and only not in test.__name__:
+            continue
+        try:
+            test()
+        except (Refused, EOFError, OSError, AssertionError, KeyError, StopIteration, TypeError, IndexError, AttributeError, ValueError) as e:
+            lines, frame = [], e.__traceback__
+            while frame:
+                lines.append(frame.tb_lineno)
+                frame = frame.tb_next
+            ok(False, f"{test.__name__}: {type(e).__name__} {e} at lines {lines}")
     print(f"1..{count}")
     return 1 if failed else 0
 
