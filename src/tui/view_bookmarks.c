@@ -33,7 +33,7 @@ static struct err *bookmarks_fetch(const struct tui_query *q, struct tui_page *r
 
 static const struct tui_list_ops bookmarks_list = {
 	.title = "Bookmarks",
-	.empty = "no bookmarks (Alt+m or ,a sets one)",
+	.empty = "no bookmarks (,B sets one)",
 	.columns = {{.title = "address", .width = 12, .role = ROLE_ADDR, .is_right = true},
 		    {.title = "where", .width = 30, .role = ROLE_NAME},
 		    {.title = "text", .role = ROLE_COMMENT},
