@@ -65,6 +65,23 @@ static uint64_t *block_list(struct ops_req *rq, uint32_t func, uint32_t *ret_cnt
 	return list;
 }
 
+/* "seed 3: rdi=0x5, [0x200000001000]=0x1", in order. */
+static void put_input(const struct verify_verdict *v, struct buf *out)
+{
+	static const char *const regs[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
+	buf_printf(out, "seed %llu:", (unsigned long long)v->seed);
+	for (uint32_t i = 0; i < v->word_cnt; i++) {
+		uint64_t at = v->words[i].at, value = v->words[i].value;
+		if (at < 48)
+			buf_printf(out, "%s %s=0x%llx", i ? "," : "", regs[at / 8], (unsigned long long)value);
+		else
+			buf_printf(out, "%s [0x%llx]=0x%llx", i ? "," : "", (unsigned long long)at, (unsigned long long)value);
+	}
+	if (v->more_words)
+		buf_printf(out, " and %u words more", v->more_words);
+	buf_add_str(out, v->word_cnt ? ", else zero" : " all zero");
+}
+
 static void put_verdict(struct batch *b, uint32_t func, uint64_t va, const struct verify_verdict *v)
 {
 	struct ops_out *o = b->rq->out;
@@ -80,8 +97,10 @@ static void put_verdict(struct batch *b, uint32_t func, uint64_t va, const struc
 	ops_out_u64(o, "blocks", v->blocks);
 	ops_out_u64(o, "blocks_hit", v->blocks_hit);
 	ops_out_cstr(o, "why", v->why);
+	_cleanup_buf_ struct buf input = {0};
+	put_input(v, &input);
 	if (v->status == VERIFY_DIFFERS)
-		ops_out_u64(o, "counterexample", v->seed);
+		ops_out_text(o, "counterexample", (struct ses_text){.s = input.data, .len = (uint32_t)input.len});
 	else
 		ops_out_null(o, "counterexample");
 	ops_out_end_item(o);

@@ -281,7 +281,7 @@ static const struct ops_column c_decompile[] = {{"path", "path", 'l'}, {"functio
 						{"files", "files", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_verify[] = {{"addr", "ADDR", 'r'}, {"func", "FUNCTION", 'l'}, {"status", "STATUS", 'l'}, {"level", "LEVEL", 'l'},
 					     {"inputs", "INPUTS", 'r'}, {"blocks_hit", "REACHED", 'r'}, {"blocks", "BLOCKS", 'r'},
-					     {"why", "WHY", 'l'}, {NULL, NULL, 0}};
+					     {"why", "WHY", 'l'}, {"counterexample", "COUNTEREXAMPLE", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_native[] = {{"path", "path", 'l'}, {"functions", "functions", 'l'}, {"failed", "without C", 'l'},
 					     {"bytes", "bytes", 'l'}, {"text_bytes", "of code", 'l'}, {"text_relocs", "relocations in code", 'l'},
 					     {"data_relocs", "relocations in data", 'l'}, {"imports", "imports", 'l'}, {"sha256", "SHA-256", 'l'},

@@ -183,7 +183,7 @@ class ScoreCode:
                 g.coverage.append(i["blocks_hit"] / i["blocks"] if i["blocks"] else 1.0)
             if i["status"] == "differs":
                 g.differs.append(f"{os.path.basename(path)} {i['func']} {i['addr']}: {i['why']}"
-                                 f" (seed {i['counterexample']})")
+                                 f" ({i['counterexample']})")
             if i["status"] != "equal":
                 self.miss(i["status"], path, i["func"], i["addr"], i["why"])
 

@@ -474,5 +474,7 @@ struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome
 	ret->page_cnt = s->page_cnt < BOX_PAGE_MAX ? s->page_cnt : BOX_PAGE_MAX;
 	ret->pages = s->pages;
 	ret->blocks_hit = s->blocks_hit;
+	ret->made_cnt = s->made_cnt < BOX_PAGE_MAX / 2 ? s->made_cnt : BOX_PAGE_MAX / 2;
+	ret->made = s->made;
 	return NULL;
 }

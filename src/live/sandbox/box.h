@@ -117,6 +117,8 @@ struct box_outcome {
 	uint64_t trace;               /* hash over the imports called, in order, with their arguments */
 	uint32_t page_cnt;
 	const struct box_page *pages; /* by the order of the process, the same in every trial; valid until the next call */
+	uint32_t made_cnt;
+	const uint64_t *made;         /* pages of memory that were made, sorted; what the function can have read of the input */
 	const uint8_t *blocks_hit;    /* of box_trial.blocks: 1 when it was reached */
 };
 

@@ -67,6 +67,8 @@ struct box_shared {
 	uint64_t trace;
 	uint32_t page_cnt;
 	uint32_t block_cnt;
+	uint32_t made_cnt;
+	uint64_t made[BOX_PAGE_MAX / 2];
 	uint64_t blocks[BOX_BLOCK_MAX]; /* addresses in the process */
 	uint8_t blocks_hit[BOX_BLOCK_MAX];
 	struct box_page pages[BOX_PAGE_MAX];

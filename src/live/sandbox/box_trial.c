@@ -379,6 +379,8 @@ void box_trial_finish(struct box *b)
 			made[k] = made[k - 1];
 			made[k - 1] = swap;
 		}
+	memcpy(s->made, made, made_cnt * sizeof(*made));
+	s->made_cnt = made_cnt;
 	for (uint32_t i = 0; i < made_cnt; i++)
 		if (is_changed(&s->input, made[i]))
 			add_page(s, made[i], PAGE);

@@ -275,6 +275,122 @@ static void say_unclean(const struct box_result *r, char *why, size_t cap)
 		snprintf(why, cap, "%s", box_end_name(r->end));
 }
 
+/* --- the smallest input ---------------------------------------------------------------------------------------------- */
+#define SHRINK_RUNS 300
+#define SHRINK_RANGES 1024
+
+struct shrink {
+	struct verify *v;
+	struct box_trial trial; /* of the machine code */
+	uint64_t code_va;
+	struct box_patch patches[BOX_PATCH_MAX]; /* what can be zero */
+	struct box_patch todo[SHRINK_RANGES];
+	uint32_t todo_cnt;
+	uint64_t pages[SHRINK_RANGES]; /* that are or were in `todo` */
+	uint32_t page_cnt;
+	unsigned runs;
+};
+
+static void push(struct shrink *s, uint64_t from, uint64_t to)
+{
+	if (s->todo_cnt < SHRINK_RANGES)
+		s->todo[s->todo_cnt++] = (struct box_patch){from, to, 0};
+}
+
+/* Without its pointers a function reads elsewhere. */
+static void push_pages(struct shrink *s, const struct box_outcome *o)
+{
+	for (uint32_t i = 0; i < o->made_cnt; i++) {
+		uint32_t k = 0;
+		while (k < s->page_cnt && s->pages[k] != o->made[i])
+			k++;
+		if (k < s->page_cnt || k == SHRINK_RANGES)
+			continue;
+		s->pages[s->page_cnt++] = o->made[i];
+		push(s, o->made[i], o->made[i] + 4096);
+	}
+}
+
+static struct err *still_differs(struct shrink *s, bool *ret)
+{
+	struct box_trial t = s->trial;
+	struct box_outcome a, c;
+	char why[160];
+	s->runs++;
+	*ret = false;
+	struct err *e = box_try(s->v->box, &t, &a);
+	if (e || !is_clean(&a.result))
+		return e;
+	memcpy(s->v->pages, a.pages, a.page_cnt * sizeof(*a.pages));
+	t.code_va = s->code_va;
+	t.cpu_ms = s->v->opts.cpu_ms * 20;
+	e = box_try(s->v->box, &t, &c);
+	*ret = !e && !c.has_no_memory && differ(&a, s->v->pages, &c, why, sizeof(why));
+	if (*ret)
+		push_pages(s, &c);
+	return e;
+}
+
+static void keep_word(struct verify_verdict *ret, uint64_t at, uint64_t value)
+{
+	if (ret->word_cnt < VERIFY_WORD_MAX)
+		ret->words[ret->word_cnt++] = (struct verify_word){at, value};
+	else
+		ret->more_words++;
+}
+
+/* Zero if it still differs then; else its halves, down to words. */
+static struct err *try_range(struct shrink *s, struct box_patch r, struct verify_verdict *ret)
+{
+	uint64_t at = r.from;
+	while (at < r.to && !box_trial_word(&s->trial, at))
+		at += 8;
+	if (at >= r.to)
+		return NULL;
+	bool differs = false;
+	struct err *e = NULL;
+	if (s->runs < SHRINK_RUNS && s->trial.patch_cnt < BOX_PATCH_MAX) {
+		s->patches[s->trial.patch_cnt++] = r;
+		e = still_differs(s, &differs);
+		s->trial.patch_cnt -= !differs;
+	}
+	if (e || differs)
+		return e;
+	uint64_t middle = r.from + (r.to - r.from) / 16 * 8;
+	if (s->runs < SHRINK_RUNS && r.to - r.from > 8) {
+		push(s, middle, r.to);
+		push(s, r.from, middle);
+		return NULL;
+	}
+	for (; at < r.to; at += 8) {
+		uint64_t value = box_trial_word(&s->trial, at);
+		if (value)
+			keep_word(ret, at, value);
+	}
+	return NULL;
+}
+
+static struct err *shrink(struct verify *v, uint32_t i, const struct box_trial *t, const struct box_outcome *c, struct verify_verdict *ret)
+{
+	struct shrink *s = calloc(1, sizeof(*s));
+	uint64_t stack_len, stack = box_stack_args(&stack_len);
+	struct err *e = NULL;
+	if (!s)
+		return &err_nomem;
+	*s = (struct shrink){.v = v, .trial = *t, .code_va = v->code_va[i]};
+	s->trial.code_va = 0;
+	s->trial.cpu_ms = v->opts.cpu_ms;
+	s->trial.patches = s->patches;
+	push_pages(s, c);
+	push(s, stack, stack + stack_len);
+	for (uint64_t arg = 6; arg > 0; arg--)
+		push(s, 8 * (arg - 1), 8 * arg);
+	while (!e && s->todo_cnt)
+		e = try_range(s, s->todo[--s->todo_cnt], ret);
+	free(s);
+	return e;
+}
+
 static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct verify_verdict *ret)
 {
 	const struct verify_func *f = &v->funcs[i];
@@ -321,6 +437,7 @@ static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct 
 	if (differ(&first, v->pages, &c, ret->why, sizeof(ret->why))) {
 		ret->status = VERIFY_DIFFERS;
 		ret->seed = seed;
+		return shrink(v, i, &t, &c, ret);
 	}
 	return NULL;
 }

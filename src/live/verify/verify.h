@@ -27,12 +27,22 @@ struct verify_func {
 	uint32_t word_cnt;
 };
 
+#define VERIFY_WORD_MAX 24
+
+/* A word of an input: below 48 an integer argument, at / 8 by the order of the ABI; else at an address of the process. */
+struct verify_word {
+	uint64_t at, value;
+};
+
 struct verify_verdict {
 	enum verify_status status;
 	uint32_t inputs;        /* clean, repeatable runs that were compared */
 	uint32_t tried;         /* seeds */
 	uint32_t blocks, blocks_hit; /* of the function; by those runs */
-	uint64_t seed;          /* of the first difference */
+	uint64_t seed;          /* of the first difference, and its input as small as it was found: these words, zero elsewhere */
+	struct verify_word words[VERIFY_WORD_MAX];
+	uint32_t word_cnt;
+	uint32_t more_words;    /* that are not listed */
 	char why[160];          /* what differs, or why nothing could be said; "" */
 };
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions against C forms written here: the right one is equal, wrong ones differ with the words that make them, and
+ * hostile ones on either side neither are equal nor stop the next.
+ */
+#include "live/verify/verify.h"
+
+#include "format/fmt.h"
+#include "lib/subject.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char source[] =
+	"#include <string.h>\n"
+	"long pair(long *p) { return p[0] + p[1]; }\n"
+	"long forever(void) { for (;;) __asm__ volatile(\"\"); }\n"
+	"long undefined(void) { __builtin_trap(); }\n"
+	"long deep(long n) { volatile char b[64]; b[n & 63] = 1; return deep(n + 1) + b[0]; }\n"
+	"long leave(void) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : \"0\"(231L), \"D\"(0L) : \"rcx\", \"r11\"); return r; }\n"
+	/* Into the middle of libc's code, from the pointer an import is bound to. */
+	"long middle(void) { const unsigned char *p = (const unsigned char *)&strlen; unsigned long fn; memcpy(&fn, p + 2, 8);\n"
+	"  return ((long (*)(void))(fn + 3))(); }\n"
+	/* All the memory there is, the result's too. */
+	"long fill(void) { for (unsigned long p = 0x10000; p < 0x7ffffffff000; p += 4096) *(volatile char *)p = 1; return 0; }\n";
+
+/* Where struct scry_x86_64 has them. */
+enum { RAX_OFF = 0, RSP_OFF = 32, RDI_OFF = 56 };
+
+enum { PAIR, PAIR_MINUS, PAIR_LOOPS, PAIR_LEAVES, PAIR_FAULTS, PAIR_DEEP, FOREVER, UNDEFINED, DEEP, LEAVE, MIDDLE, FILL, COUNT };
+static const char *const targets[COUNT] = {"pair", "pair", "pair", "pair", "pair", "pair", "forever", "undefined", "deep",
+					   "leave", "middle", "fill"};
+static const char *const forms[COUNT] = {
+	"RAX = p[0] + p[1];", "RAX = p[0] - p[1];", "for (;;) __asm__ volatile(\"\");",
+	"__asm__ volatile(\"syscall\" :: \"a\"(231L), \"D\"(0L) : \"rcx\", \"r11\");", "__builtin_trap();",
+	"volatile char b[4096]; b[0] = 1; form_5(m); b[1] = 1;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;",
+};
+
+static void test_verdicts(void **state)
+{
+	(void)state;
+	struct subject *subject = subject_new(".c", source, "gcc -O1 -w -shared -fPIC -fno-stack-protector $SRC -o $OUT");
+	if (!subject)
+		skip();
+	static const uint8_t sha[32];
+	struct image_data d;
+	_cleanup_buf_ struct buf bytes = {0}, text = {0};
+	struct image *im;
+	struct verify *v;
+	struct verify_func funcs[COUNT] = {0};
+	char names[COUNT][16];
+	assert_null(image_data_from_fmt(subject->bin, sha, &d));
+	assert_null(image_serialize(&d, &bytes));
+	image_data_fini(&d);
+	assert_null(image_open_mem(bytes.data, bytes.len, subject->bin->bytes, subject->bin->bytes_len, NULL, &im));
+	buf_printf(&text, "#define RAX (*(long *)(m + %d))\n", RAX_OFF);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(names[i], sizeof(names[i]), "form_%d", i);
+		buf_printf(&text, "void form_%d(char *m) { long *p = *(long **)(m + %d); *(long *)(m + %d) += 8; %s }\n", i,
+			   RDI_OFF, RSP_OFF, forms[i]);
+		funcs[i].name = names[i];
+		for (size_t k = 0; k < subject->bin->symbols.cnt; k++) {
+			const struct fmt_symbol *s = &subject->bin->symbols.data[k];
+			if (s->name.len == strlen(targets[i]) && !memcmp(s->name.s, targets[i], s->name.len))
+				funcs[i].va = s->va;
+		}
+		assert_true(funcs[i].va);
+	}
+	int fd = open(subject->path, O_RDONLY | O_CLOEXEC);
+	const struct verify_opts opts = {.im = im, .fd = fd, .cc = "gcc", .level = "-O0", .header = "", .seeds = 3, .cpu_ms = 20};
+	struct err *e = verify_open(&opts, &text, funcs, COUNT, &v);
+	if (e)
+		fail_msg("%s", e->text);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		struct verify_verdict got;
+		assert_null(verify_run(v, i, &got));
+		enum verify_status want = i == PAIR ? VERIFY_EQUAL : i < FOREVER ? VERIFY_DIFFERS : VERIFY_INCONCLUSIVE;
+		/* What the middle of a function does is the processor's to say; it is not equal to nothing. */
+		if (got.status != want && !(i == MIDDLE && got.status == VERIFY_DIFFERS))
+			fail_msg("%s against \"%s\": %s, %s", targets[i], forms[i], verify_status_name(got.status), got.why);
+		if (want != VERIFY_EQUAL)
+			assert_true(got.why[0]);
+		/* p[1] alone makes the difference: wherever p points. */
+		if (i == PAIR_MINUS) {
+			assert_int_equal(got.word_cnt, 1);
+			assert_int_equal(got.more_words, 0);
+			assert_int_equal(got.words[0].at & 0xfff, 8);
+			assert_true(got.words[0].value);
+		}
+		/* Those differ whatever the input is: nothing is left of it. */
+		if (i > PAIR_MINUS && i < FOREVER)
+			assert_int_equal(got.word_cnt, 0);
+		/* And the next is judged as ever. */
+		assert_null(verify_run(v, PAIR, &got));
+		assert_int_equal(got.status, VERIFY_EQUAL);
+		assert_int_equal(got.inputs, 3);
+	}
+	verify_close(v);
+	close(fd);
+	image_unref(im);
+	subject_free(subject);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_verdicts)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
