@@ -49,7 +49,7 @@ static const struct ops_param p_verify[] = {
 #define P_ARGS                                                                                                          \
 	{.name = "args", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "ARGS",                        \
 	 .help = "-5, 0x1f, 1.5, 1.5f, text, buf:N, buf:HEX, out:N, addr:NAME, str:TEXT"},                                        \
-	{.name = "ret", .type = OPS_CHOICE, .choices = "int|uint|long|ulong|double|float|void",                                  \
+	{.name = "ret", .type = OPS_CHOICE, .choices = "int|uint|long|ulong|double|float|void", .value = "TYPE",                 \
 	 .help = "what it returns, when no prototype says it"},                                                                  \
 	{.name = "timeout_ms", .type = OPS_INT, .value = "N", .help = "milliseconds until it is killed (2000)"},                 \
 	P_FLAG("yes_run_target", "agree to running code of this file, once and for all")

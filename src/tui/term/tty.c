@@ -68,7 +68,11 @@ static void leave_now(void)
 static void on_fault(int sig)
 {
 	int saved_errno = errno;
+	bool was_active = tty_saved.is_active;
 	leave_now();
+	/* Neither the terminal's replies nor keys meant for the workbench are typed into the shell. */
+	if (was_active)
+		tcflush(tty_saved.fd, TCIFLUSH);
 	/* The handler that was there before (a sanitizer's, or the default that ends us) gets the signal next. */
 	sigaction(sig, &tty_previous[sig], NULL);
 	raise(sig);
