@@ -45,6 +45,20 @@ static void cycle(struct tui *t, uint64_t va, int step)
 	tui_edit_submit(t, "format", sub, va, !strcmp(to, "default") ? "" : to);
 }
 
+/* One format by its name; what the number cannot be written as is refused by the edit. */
+static void format_as(struct tui *t, uint64_t va, const char *name)
+{
+	struct ses_formats f;
+	unsigned operand;
+	char sub[12];
+	if (!number_here(t, va, &operand, &f)) {
+		tui_say(t, true, "there is no number in this line");
+		return;
+	}
+	snprintf(sub, sizeof(sub), "%u", operand);
+	tui_edit_submit(t, "format", sub, va, name);
+}
+
 static void prompt(struct tui *t, uint64_t va)
 {
 	char text[TUI_FILTER_MAX];
@@ -61,12 +75,16 @@ static void prompt(struct tui *t, uint64_t va)
 
 bool tui_typing_act(struct tui *t, enum tui_action a)
 {
+	static const char *const names[] = {"hex", "dec", "oct", "bin", "char", "offset", "stack", ""};
 	uint64_t va;
-	if (a != TUI_RETYPE && a != TUI_FORMAT_NEXT && a != TUI_FORMAT_PREV)
+	bool is_named = a >= TUI_FORMAT_HEX && a <= TUI_FORMAT_DEFAULT;
+	if (!is_named && a != TUI_RETYPE && a != TUI_FORMAT_NEXT && a != TUI_FORMAT_PREV)
 		return false;
 	bool has_operand = a == TUI_RETYPE && tui_focus(t) == TUI_V_LISTING && tui_listing_operand(t, &va);
 	if (!has_operand && !tui_focus_va(t, &va))
 		tui_say(t, true, "no address here");
+	else if (is_named)
+		format_as(t, va, names[a - TUI_FORMAT_HEX]);
 	else if (a == TUI_RETYPE)
 		prompt(t, va);
 	else

@@ -638,6 +638,27 @@ int main(int argc, char **argv) { return f(argc) + one.at.y + blob[argc]; }
 """
 
 
+def lines_with(s, good, place=None):
+    """The lines in sight (of one address) once they are as they should become: another analysis is behind that."""
+    end = time.monotonic() + WAIT_S
+    while True:
+        lines = [x["text"] for x in s.d("ui.view")["lines"] if place in (None, x["addr"])]
+        if good(lines) or time.monotonic() > end:
+            return lines
+        s.d("ui.wait", timeout_ms=WAIT_S * 1000)
+        time.sleep(0.05)
+
+
+def goes_to(s, name, addr):
+    """Whether a name comes to be at an address."""
+    end = time.monotonic() + WAIT_S
+    while int(s.d("ui.goto", target=name)["cursor"]["addr"], 16) != addr:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def test_scenarios_of_types():
     """What a person does with types, regions, literals and bytes that say nothing of themselves."""
     source, target, blob = (os.path.join(ROOT, x) for x in ("a.c", "a.out", "blob.bin"))
@@ -696,8 +717,8 @@ def test_scenarios_of_types():
     shown = {}
     for key in ("u", "d", "c"):
         s("ui.keys", keys=[key])
-        d("ui.wait", timeout_ms=WAIT_S * 1000)
-        shown[key] = [x["text"].split()[0] for x in s("ui.view")["lines"] if x["addr"] == place]
+        lines = lines_with(s, lambda lines: any(x.startswith("push") for x in lines) == (key == "c"), place)
+        shown[key] = [x.split()[0] for x in lines]
     s.check("push" not in shown["u"] + shown["d"] and "db" in shown["d"] and "push" in shown["c"] and s("ui.state")["cursor"]["addr"] == place)
 
     s = Steps(w, "opfmt_listing, opfmt_sticks_to_its_literal, opfmt_highlight")
@@ -714,6 +735,13 @@ def test_scenarios_of_types():
     back = next(x["text"] for x in s("ui.view")["lines"] if x["addr"] == line["addr"] and x["cursor"])
     s.check(len(set(seen)) >= 4 and any("'A'" in x for x in seen) and any("65" in x for x in seen) and back == seen[-2])
 
+    s = Steps(w, "a literal's format by its name, from the palette")
+    r = s("ui.action", name="format-hex")
+    d("ui.wait")
+    hexed = next(x["text"] for x in s("ui.view")["lines"] if x["addr"] == line["addr"] and x["cursor"])
+    r = s("ui.action", name="format-stack")
+    s.check("0x41" in hexed and r["status"]["bad"] and "refused" in r["status"]["text"])
+
     s = Steps(w, "opfmt_no_literal, opfmt_refusal_is_not_swallowed")
     s("ui.goto", target="main")
     line = next(x for x in s("ui.view")["lines"] if x["text"].startswith("ret"))
@@ -729,14 +757,12 @@ def test_scenarios_of_types():
     s("ui.keys", keys=["Tab"])
     r = s("ui.text", text="7000000")
     s("ui.keys", keys=["Enter"])
-    d("ui.wait", timeout_ms=WAIT_S * 1000)
-    new = int(s("ui.goto", target="kept")["cursor"]["addr"], 16)
+    is_moved = goes_to(s, "kept", old + 0x7000000)
     again = s("ui.keys", keys=["Ctrl+L"])["dialog"]
     s("ui.close")
     s("ui.undo")
-    d("ui.wait", timeout_ms=WAIT_S * 1000)
-    s.check(first["processor"] == "auto" and first["base"] == "auto" and r["dialog"]["base"] == "7000000" and new == old + 0x7000000
-            and again["base"] == "7000000" and int(s("ui.goto", target="kept")["cursor"]["addr"], 16) == old)
+    s.check(first["processor"] == "auto" and first["base"] == "auto" and r["dialog"]["base"] == "7000000" and is_moved
+            and again["base"] == "7000000" and goes_to(s, "kept", old))
     w.end()
 
     # Bytes that say nothing of themselves are asked about before there is anything to steer.
@@ -751,8 +777,7 @@ def test_scenarios_of_types():
     head = s("ui.screen")["text"].split("\n")[0]
     s("ui.goto", target="0x4000")
     s("ui.keys", keys=["c"])
-    d("ui.wait", timeout_ms=WAIT_S * 1000)
-    code = [x["text"] for x in s("ui.view")["lines"]]
+    code = lines_with(s, lambda lines: any(x.startswith("xor") for x in lines))
     s.check("raw" in head and "Ctrl+L" in head and any(x.startswith("xor") for x in code) and any(x.startswith("ret") for x in code))
     ok(w.end() == 0, "and it leaves")
 
