@@ -141,7 +141,7 @@ const char *ops_arg_str(const struct ops_args *a, const char *name); /* null whe
 /* The values of a repeated parameter, *ret_cnt of them. */
 const char *const *ops_arg_texts(const struct ops_args *a, const char *name, size_t *ret_cnt);
 /* The document of an OPS_JSON parameter, read from its file unless it was given. Errors as ops_doc_read(). */
-_must_use_ struct err *ops_arg_doc(const struct ops_args *a, const char *name, struct ops_doc *ret);
+_must_use_ struct err *ops_arg_doc(const struct ops_req *rq, const char *name, struct ops_doc *ret);
 uint64_t ops_arg_u64(const struct ops_args *a, const char *name, uint64_t otherwise);
 
 /* --- answers --------------------------------------------------------------------------------------------- */

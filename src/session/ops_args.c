@@ -175,14 +175,14 @@ uint64_t ops_arg_u64(const struct ops_args *a, const char *name, uint64_t otherw
 	return v ? v->num : otherwise;
 }
 
-struct err *ops_arg_doc(const struct ops_args *a, const char *name, struct ops_doc *ret)
+struct err *ops_arg_doc(const struct ops_req *rq, const char *name, struct ops_doc *ret)
 {
-	const struct ops_value *v = ops_arg(a, name);
+	const struct ops_value *v = ops_arg(rq->args, name);
 	if (v && v->doc) {
 		*ret = *v->doc;
 		return NULL;
 	}
-	return v ? ops_doc_read(v->text, a->arena, ret) : err_new(ERR_INVALID, "%s is missing", name);
+	return v ? ops_doc_read(v->text, rq->call, rq->args->arena, ret) : err_new(ERR_INVALID, "%s is missing", name);
 }
 
 /* --- from JSON --- */

@@ -2,22 +2,45 @@
 /* The only file that knows jansson, whose names are those of our own writer. */
 #include "session/ops_doc.h"
 
+#include "session/ses_int.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define DOC_LEN_MAX ((size_t)64 << 20)
 #define DOC_DEPTH_MAX 16
+#define DOC_POLL_MS 100
+#define DOC_WRITER_MS 2000
 
-struct err *ops_doc_load(const char *path, struct arena *a, char **ret, size_t *ret_len)
+/* Waits until there may be more to read. A FIFO reads as ended until its first writer comes, which is given a moment. */
+static struct err *doc_wait(int fd, const char *path, const struct ses_call *call, bool has_writer, unsigned *waited_ms)
+{
+	if (!has_writer && *waited_ms >= DOC_WRITER_MS)
+		return err_new(ERR_BAD_INPUT, "%s: is a pipe nobody writes to", path);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	if (poll(&p, 1, DOC_POLL_MS) < 0 && errno != EINTR)
+		return err_os(errno, "%s", path);
+	*waited_ms += DOC_POLL_MS;
+	return ses_call_check(call);
+}
+
+struct err *ops_doc_load(const char *path, const struct ses_call *call, struct arena *a, char **ret, size_t *ret_len)
 {
 	bool is_stdin = !strcmp(path, "-");
-	_cleanup_close_ int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	/* O_NONBLOCK: neither a FIFO without a writer nor a file of the kernel that waits for news (/proc/kmsg) holds us. */
+	_cleanup_close_ int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	unsigned waited_ms = 0;
 	_cleanup_free_ char *text = NULL;
 	size_t len = 0, cap = 0;
-	if (fd < 0)
+	bool had_writer = false;
+	if (fd < 0 || fstat(fd, &st))
 		return err_os(errno, "%s", path);
+	bool is_fifo = !is_stdin && S_ISFIFO(st.st_mode);
 	for (;;) {
 		if (cap - len < 65536) {
 			char *grown = realloc(text, cap * 2 + 65536);
@@ -29,10 +52,18 @@ struct err *ops_doc_load(const char *path, struct arena *a, char **ret, size_t *
 		ssize_t n = read(fd, text + len, cap - len);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		bool is_silent = n < 0 && errno == EAGAIN && (is_stdin || is_fifo);
+		if (n < 0 && !is_silent)
 			return err_os(errno, "%s", path);
-		if (!n)
+		if (!n && (len || !is_fifo || had_writer))
 			break;
+		had_writer |= n != 0;
+		if (n <= 0) {
+			struct err *e = doc_wait(fd, path, call, had_writer, &waited_ms);
+			if (e)
+				return e;
+			continue;
+		}
 		len += (size_t)n;
 		if (len > DOC_LEN_MAX)
 			return err_new(ERR_BUDGET, "%s: is longer than 64 MB", path);
@@ -115,11 +146,11 @@ struct err *ops_doc_parse(const char *path, const char *text, size_t len, struct
 	return e;
 }
 
-struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret)
+struct err *ops_doc_read(const char *path, const struct ses_call *call, struct arena *a, struct ops_doc *ret)
 {
 	char *text = NULL;
 	size_t len = 0;
-	struct err *e = ops_doc_load(path, a, &text, &len);
+	struct err *e = ops_doc_load(path, call, a, &text, &len);
 	return e ? e : ops_doc_parse(path, text, len, a, ret);
 }
 

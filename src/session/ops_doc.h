@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct ses_call;
+
 /* JSON that a caller hands in (a map of names, a list of edits), read into an arena. Untrusted: at most 64 MB, 16 levels
  * deep, keys at most once an object. */
 enum ops_doc_kind { OPS_DOC_NULL, OPS_DOC_BOOL, OPS_DOC_INT, OPS_DOC_STRING, OPS_DOC_LIST, OPS_DOC_OBJECT, OPS_DOC_OTHER };
@@ -23,12 +25,14 @@ struct ops_doc {
 	size_t cnt;
 };
 
-/* The bytes of a file ("-": standard input), NUL-terminated, in the arena. Errors: bad_input, denied, io, budget past 64 MB. */
-_must_use_ struct err *ops_doc_load(const char *path, struct arena *a, char **ret, size_t *ret_len);
+/* The bytes of a file or pipe ("-": standard input), NUL-terminated, in the arena. A pipe whose writer is silent is waited for as
+ * long as `call` lasts, one that nobody writes to not longer than a moment. Errors: bad_input, denied, io, timeout, cancelled,
+ * budget past 64 MB. */
+_must_use_ struct err *ops_doc_load(const char *path, const struct ses_call *call, struct arena *a, char **ret, size_t *ret_len);
 /* Reads such bytes; `path` is for messages. Errors: invalid with line and column. */
 _must_use_ struct err *ops_doc_parse(const char *path, const char *text, size_t len, struct arena *a, struct ops_doc *ret);
-/* Reads a file ("-": standard input) whose document is an object. Errors: bad_input, io, budget, invalid with line and column. */
-_must_use_ struct err *ops_doc_read(const char *path, struct arena *a, struct ops_doc *ret);
+/* Loads such bytes, whose document is an object. Errors: those of ops_doc_load(), invalid with line and column. */
+_must_use_ struct err *ops_doc_read(const char *path, const struct ses_call *call, struct arena *a, struct ops_doc *ret);
 /* The parameters of an operation from JSON (null: none), by name (an object) or by position (a list, in the order of the table's
  * positional ones): strings, numbers as text, true for flags, lists for repeated ones, a document for OPS_JSON; null and false
  * say nothing. Checks that none is missing. Error invalid, also for a parameter the operation has not. */

@@ -349,7 +349,7 @@ struct err *ops_rename(struct ops_req *rq)
 	if (!from)
 		return run_one(rq, "rename", "", name);
 	struct ops_doc map;
-	struct err *e = ops_arg_doc(rq->args, "from", &map);
+	struct err *e = ops_arg_doc(rq, "from", &map);
 	if (!e && map.kind != OPS_DOC_OBJECT)
 		e = err_new(ERR_INVALID, "%s: is not a map of names", from);
 	return e ? e : rename_map(rq, &map);
@@ -442,7 +442,7 @@ struct err *ops_edit(struct ops_req *rq)
 	struct ops_doc doc;
 	struct ses_edit_opts opts;
 	const char *path = ops_arg_str(rq->args, "ops");
-	struct err *e = ops_arg_doc(rq->args, "ops", &doc);
+	struct err *e = ops_arg_doc(rq, "ops", &doc);
 	if (!e)
 		e = ops_edit_opts(rq, &opts);
 	if (!e)

@@ -471,6 +471,15 @@ static struct err *check_path(const struct export *x, const char *path, bool *re
 	return NULL;
 }
 
+/* A pipe that nobody reads from is refused (ENXIO), not waited for. */
+static int open_special(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return fd;
+}
+
 static struct err *write_file(const struct export *x, const char *path, mode_t mode)
 {
 	bool is_special;
@@ -480,7 +489,7 @@ static struct err *write_file(const struct export *x, const char *path, mode_t m
 	_cleanup_free_ char *tmp = NULL;
 	if (asprintf(&tmp, "%s.%d.tmp", path, (int)getpid()) < 0)
 		return &err_nomem;
-	_cleanup_close_ int fd = is_special ? open(path, O_WRONLY | O_CLOEXEC) : open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	_cleanup_close_ int fd = is_special ? open_special(path) : open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (fd < 0)
 		return err_os(errno, "%s: cannot be written", path);
 	e = write_all(fd, &x->out, path);

@@ -505,7 +505,7 @@ struct err *ops_import(struct ops_req *rq)
 	uint64_t rev = 0;
 	if (rq->sn->is_preview)
 		return err_fix(err_new(ERR_BUSY, "import: the file is still being analysed"), "try again");
-	struct err *e = ops_doc_load(im.path, rq->arena, &text, &len);
+	struct err *e = ops_doc_load(im.path, rq->call, rq->arena, &text, &len);
 	if (!e)
 		e = take_file(&im, text, len);
 	if (!e)

@@ -68,7 +68,7 @@ struct err *ops_multi(struct ops_req *rq)
 {
 	struct ops_doc doc;
 	const char *path = ops_arg_str(rq->args, "ops");
-	struct err *e = ops_arg_doc(rq->args, "ops", &doc);
+	struct err *e = ops_arg_doc(rq, "ops", &doc);
 	if (e)
 		return e;
 	const struct ops_doc *list = doc.kind == OPS_DOC_LIST ? &doc : ops_doc_find(&doc, "ops");

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define HEADER_ARGS_MAX 64
@@ -84,12 +85,17 @@ struct err *ses_header_read(struct ses_snap *sn, const struct ses_header *h, str
 	struct command c = {.cnt = 0};
 	_cleanup_buf_ struct buf said = {0};
 	int status = 0;
-	if (access(h->path, R_OK))
+	struct stat st;
+	if (stat(h->path, &st) || access(h->path, R_OK))
 		return err_os(errno, "%s", h->path);
+	if (!S_ISREG(st.st_mode))
+		return err_new(ERR_BAD_INPUT, "%s: is not a regular file", h->path);
 	add_compiler(&c, sn, h->target, a);
 	add(&c, "-E");
 	add(&c, "-xc");
 	add(&c, "-std=gnu11");
+	/* Nobody reads warnings, and of a file with many zero bytes they take minutes. */
+	add(&c, "-w");
 	for (size_t i = 0; i < h->folder_cnt; i++)
 		add(&c, arena_printf(a, "-I%s", h->folders[i]));
 	for (size_t i = 0; i < h->macro_cnt; i++)

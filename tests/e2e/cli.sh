@@ -43,6 +43,19 @@ status "a format scry does not know" 3 "$SCRY" info text.txt
 is "one line of reason" 1 "$(printf '%s\n' "$ERR" | grep -c '^scry: ')"
 mkfifo fifo
 status "a FIFO does not hang" 3 timeout 10 "$SCRY" info fifo
+status "an import from a FIFO does not hang" 3 timeout 20 "$SCRY" import "$T" fifo
+like "it says why" 'is a pipe nobody writes to' "$ERR"
+status "a map of names from one neither" 3 timeout 20 "$SCRY" rename "$T" --from fifo
+status "nor a header" 3 timeout 20 "$SCRY" declare "$T" --header fifo
+status "an export into a FIFO nobody reads does not hang" 5 timeout 20 "$SCRY" export "$T" --format list -o fifo
+(sleep 0.3; printf '{"main":"from_a_late_writer"}' >fifo) &
+status "a writer that comes late is waited for" 0 timeout 20 "$SCRY" rename "$T" --from fifo --dry-run
+status "a pipe of the shell is read" 0 timeout 20 "$SCRY" rename "$T" --dry-run --from <(sleep 0.2; printf '{"main":"from_'; sleep 0.2; printf 'a_pipe"}')
+wait
+(sleep 30 >fifo & echo $! >sleeper; wait)  &
+status "a silent writer is not waited for past the deadline" 1 timeout 20 "$SCRY" rename "$T" --from fifo --deadline-ms 500
+like "it says so" 'deadline|timed? ?out|took' "$ERR"
+kill "$(cat sleeper)"; wait
 status "a device" 3 timeout 10 "$SCRY" info /dev/zero
 status "an address that is not mapped" 1 "$SCRY" heads "$T" 0x1
 status "a name that is not there" 1 "$SCRY" xrefs "$T" no_such_name
