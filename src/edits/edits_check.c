@@ -16,7 +16,8 @@
 #define CHECK_FAULT_MAX 20
 #define SALVAGE_MISS_MAX 4096
 
-/* Rows are faults; ops that are directives are put in where %s stands. */
+/* Rows are faults. What is joined on an expression is cast to the type of the other side: without it SQLite's index over the
+ * joined rows leaves that column out, and a join over one kind of fact takes the square of their number. */
 static const char *const check_rules[] = {
 	"SELECT 'revision '||rev||': the one before it is missing' FROM (SELECT rev, lag(rev, 1, 0) OVER (ORDER BY rev) AS p FROM revision)"
 	" WHERE rev<>p+1",
@@ -31,10 +32,12 @@ static const char *const check_rules[] = {
 	"SELECT 'entry '||seq||': what was before it is not what the entry before left' FROM (SELECT seq, op, before, lag(after)"
 	" OVER (PARTITION BY op, addr, sub ORDER BY seq) AS p FROM journal) WHERE op<>'analysis' AND before IS NOT p",
 	"SELECT 'fact '||f.kind||' at '||printf('0x%llx', f.addr)||' '||f.sub||': is not what the journal says' FROM fact f LEFT JOIN"
-	" (SELECT op, coalesce(addr, 0) AS addr, sub, max(seq) AS seq FROM journal GROUP BY op, addr, sub) k ON k.op=f.kind AND k.addr=f.addr"
-	" AND k.sub=f.sub LEFT JOIN journal j ON j.seq=k.seq WHERE j.seq IS NULL OR j.after IS NOT f.value OR j.rev<>f.rev",
-	"SELECT 'entry '||k.seq||': its fact is missing' FROM (SELECT op, coalesce(addr, 0) AS addr, sub, max(seq) AS seq FROM journal"
-	" WHERE op<>'analysis' GROUP BY op, addr, sub) k LEFT JOIN fact f ON f.kind=k.op AND f.addr=k.addr AND f.sub=k.sub"
+	" (SELECT op, CAST(coalesce(addr, 0) AS INTEGER) AS addr, sub, max(seq) AS seq FROM journal GROUP BY op, addr, sub) k"
+	" ON k.op=f.kind AND k.addr=f.addr AND k.sub=f.sub LEFT JOIN journal j ON j.seq=k.seq WHERE j.seq IS NULL OR"
+	" j.after IS NOT f.value OR j.rev<>f.rev",
+	"SELECT 'entry '||k.seq||': its fact is missing' FROM (SELECT op, CAST(coalesce(addr, 0) AS INTEGER) AS addr, sub,"
+	" max(seq) AS seq FROM journal WHERE op<>'analysis' GROUP BY op, addr, sub) k"
+	" LEFT JOIN fact f ON f.kind=k.op AND f.addr=k.addr AND f.sub=k.sub"
 	" WHERE f.kind IS NULL",
 	"SELECT 'revision '||r.rev||': is said to be taken back by '||coalesce(r.undone_by, 'none')||', the journal says '||"
 	"coalesce(u.rev, 'none') FROM revision r LEFT JOIN (SELECT target, max(rev) AS rev FROM revision WHERE target IS NOT NULL AND"

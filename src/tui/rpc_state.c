@@ -309,7 +309,7 @@ void tui_answer_view(struct tui_call *c, struct json *j)
 	struct tui *t = c->t;
 	enum tui_view v = tui_focus(t);
 	bool is_listing = v == TUI_V_LISTING && t->listing.lines_snap == t->snap;
-	struct cells_rect r = t->focus_functions ? t->functions_rect : t->main_rect;
+	struct cells_rect r = cells_clip(&t->grid, t->focus_functions ? t->functions_rect : t->main_rect);
 	int cur = is_listing ? MAX(listing_line(&t->listing), 0) : MAX(t->cur_y - r.y, 0);
 	int total = is_listing ? (int)t->listing.line_cnt : r.h;
 	int want = (int)MIN(MAX(tui_arg_int(c, 0, total), 0), total);

@@ -533,7 +533,7 @@ static bool listing_word(struct tui *t, const char *word, int64_t from, int64_t 
 /* The same in what is drawn, cell by cell. */
 static bool drawn_word(struct tui *t, const char *word, int64_t from, int64_t to, int64_t n)
 {
-	struct cells_rect r = focus_rect(t);
+	struct cells_rect r = cells_clip(&t->grid, focus_rect(t));
 	char u8[4];
 	for (int64_t y = from; y < MIN(to, (int64_t)r.h); y++) {
 		const struct cells_cell *row = &t->grid.cell[(r.y + y) * t->grid.w];

@@ -974,6 +974,24 @@ def test_hostile(w):
     d("ui.close")
 
 
+def test_tiny(w):
+    """A terminal of a row or two has no room for a pane: whoever asks what stands there is answered all the same."""
+    d = w.driver
+    size = struct.unpack("HHHH", fcntl.ioctl(w.fd, termios.TIOCGWINSZ, bytes(8)))
+    for rows, cols in ((1, 1), (1, 200), (2, 3), (200, 1)):
+        fcntl.ioctl(w.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+        for view in ("hex", "graph", "strings", "listing"):
+            d("ui.show", view=view)
+            with contextlib.suppress(Refused):
+                d("ui.cursor_on", word="mov")
+            lines = d("ui.view")["lines"]
+            state = d("ui.state")
+            ok((state["screen"]["height"], state["screen"]["width"]) == (rows, cols) and (view == "listing" or len(lines) <= rows),
+               f"{view} on {cols}x{rows} cells")
+    fcntl.ioctl(w.fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size))
+    d("ui.wait")
+
+
 def rss_kb(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
@@ -1117,7 +1135,7 @@ def main():
     os.environ["SCRY_STORE"] = ROOT + "/store"
     only = os.environ.get("ONLY", "")
     tests = [test_basics, test_keys, test_state, test_operations, test_verbs, test_edits, test_movement, scenarios, test_many, test_hostile,
-             test_stuck, test_idle, test_client, test_keyboard, test_quit]
+             test_tiny, test_stuck, test_idle, test_client, test_keyboard, test_quit]
     w = Workbench()
     for test in tests:
         if only and only not in test.__name__ and test != test_quit:

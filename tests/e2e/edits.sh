@@ -149,4 +149,12 @@ status "salvage" 0 "$SCRY" salvage "$F"
 status "leaves one that agrees with itself" 0 "$SCRY" check "$F" --edits
 like "with the name in it" '^[0-9a-f]+  triple:' "$("$SCRY" disasm "$F" g 2>/dev/null)"
 ok "and the damaged one beside it" ls "$D"/edits.db.damaged-*
+
+# --- a journal of many facts is checked in the time of reading it ---
+echo 'char room[60000]; int main(void) { return room[1]; }' >"$WORK/room.c"
+if build room cc -g0 "$WORK/room.c"; then
+	python3 -c 'import json; print(json.dumps({"ops": [{"op": "comment", "kind": "block", "addr": "room+%d" % i, "text": "x"} for i in range(60000)]}))' >"$WORK/many.json"
+	status "60,000 comments" 0 "$SCRY" edit "$WORK/room" --ops "$WORK/many.json"
+	status "are checked before anybody leaves" 0 timeout 60 "$SCRY" check "$WORK/room" --edits
+fi
 plan

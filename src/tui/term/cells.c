@@ -58,7 +58,7 @@ void cells_fini(struct cells *g)
 	g->w = g->h = 0;
 }
 
-static struct cells_rect clip(const struct cells *g, struct cells_rect r)
+struct cells_rect cells_clip(const struct cells *g, struct cells_rect r)
 {
 	int x1 = MIN(r.x + r.w, g->w);
 	int y1 = MIN(r.y + r.h, g->h);
@@ -86,7 +86,7 @@ static void split_wide(struct cells *g, int x, int y)
 
 void cells_fill(struct cells *g, struct cells_rect r, struct cells_style st)
 {
-	r = clip(g, r);
+	r = cells_clip(g, r);
 	for (int y = r.y; y < r.y + r.h && r.w; y++) {
 		split_wide(g, r.x, y);
 		split_wide(g, r.x + r.w - 1, y);
@@ -97,7 +97,7 @@ void cells_fill(struct cells *g, struct cells_rect r, struct cells_style st)
 
 void cells_tint(struct cells *g, struct cells_rect r, struct cells_style st, bool with_fg)
 {
-	r = clip(g, r);
+	r = cells_clip(g, r);
 	for (int y = r.y; y < r.y + r.h; y++) {
 		for (int x = r.x; x < r.x + r.w; x++) {
 			struct cells_cell *c = &g->cell[y * g->w + x];

@@ -51,6 +51,10 @@ enum cells_width cells_width(uint32_t cp);
 _must_use_ bool cells_resize(struct cells *g, int w, int h);
 void cells_fini(struct cells *g);
 
+/* The part of a rectangle that is in the grid, of width or height 0 when nothing is. On a screen of a row or two panes have
+ * none, so who reads cells of a pane asks here first. */
+struct cells_rect cells_clip(const struct cells *g, struct cells_rect r);
+
 /* Blanks a rectangle, clipped to the grid. */
 void cells_fill(struct cells *g, struct cells_rect r, struct cells_style st);
 
