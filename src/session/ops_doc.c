@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #define DOC_LEN_MAX ((size_t)64 << 20)
 #define DOC_DEPTH_MAX 16
@@ -37,10 +39,12 @@ struct err *ops_doc_load(const char *path, const struct ses_call *call, struct a
 	unsigned waited_ms = 0;
 	_cleanup_free_ char *text = NULL;
 	size_t len = 0, cap = 0;
-	bool had_writer = false;
 	if (fd < 0 || fstat(fd, &st))
 		return err_os(errno, "%s", path);
 	bool is_fifo = !is_stdin && S_ISFIFO(st.st_mode);
+	struct statfs fs;
+	/* A pipe without a name (the shell's /dev/fd/63) gets no more writers than it had. */
+	bool had_writer = !is_fifo || (!fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC);
 	for (;;) {
 		if (cap - len < 65536) {
 			char *grown = realloc(text, cap * 2 + 65536);
@@ -55,7 +59,7 @@ struct err *ops_doc_load(const char *path, const struct ses_call *call, struct a
 		bool is_silent = n < 0 && errno == EAGAIN && (is_stdin || is_fifo);
 		if (n < 0 && !is_silent)
 			return err_os(errno, "%s", path);
-		if (!n && (len || !is_fifo || had_writer))
+		if (!n && had_writer)
 			break;
 		had_writer |= n != 0;
 		if (n <= 0) {
