@@ -294,6 +294,13 @@ static uint32_t piece_start(const struct code *c, uint32_t low, uint32_t loc)
 	}
 }
 
+/* What fills up the import stub before is code that nobody runs: a stub's piece begins with the stub. */
+static uint32_t own_start(const struct code *c, uint32_t from, uint32_t loc, uint32_t fn)
+{
+	uint32_t start = c->fns.data[fn].loc;
+	return start > from && start <= loc && code_in_plt(c, from) ? start : from;
+}
+
 /* Which bytes belong to which function: from each record back to the end of the one before it. */
 static bool lay_out(struct layout *l)
 {
@@ -306,7 +313,7 @@ static bool lay_out(struct layout *l)
 		if (!add_loose(l, r->loc, &low))
 			return false;
 		if (c->owner[i] != CODE_NONE &&
-		    !add_piece(l, piece_start(c, low, r->loc), r->loc + r->len, c->owner[i]))
+		    !add_piece(l, own_start(c, piece_start(c, low, r->loc), r->loc, c->owner[i]), r->loc + r->len, c->owner[i]))
 			return false;
 		low = r->loc + r->len;
 	}

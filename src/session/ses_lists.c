@@ -501,6 +501,12 @@ static const struct image_symbol *import_symbol(struct ses_snap *sn, uint32_t i)
 	return imp[i].symbol < sym_cnt ? &s[imp[i].symbol] : &none;
 }
 
+/* Where an import is said to be: at its stub, else at its place among the imports. */
+static uint32_t import_loc(const struct image_import *imp)
+{
+	return imp->plt_loc != LOC_NONE ? imp->plt_loc : imp->loc;
+}
+
 static bool import_match(struct ses_snap *sn, void *ctx, uint32_t i)
 {
 	struct list_ask *l = ctx;
@@ -525,7 +531,7 @@ static int import_cmp(struct ses_snap *sn, void *ctx, uint32_t x, uint32_t y)
 	case SYMBOL_KIND:
 		return cmp_u64(import_symbol(sn, x)->type, import_symbol(sn, y)->type);
 	default:
-		return cmp_u64(imp[x].loc, imp[y].loc);
+		return cmp_u64(import_loc(&imp[x]), import_loc(&imp[y]));
 	}
 }
 
@@ -550,7 +556,7 @@ struct err *ses_imports(struct ses_snap *sn, const struct ses_call *call, struct
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t k = idx ? idx[i] : (uint32_t)page->offset + i;
 		symbol_fill(sn, import_symbol(sn, k), a, &out[i]);
-		uint32_t loc = imp[k].plt_loc != LOC_NONE ? imp[k].plt_loc : imp[k].loc;
+		uint32_t loc = import_loc(&imp[k]);
 		out[i].has_addr = loc != LOC_NONE;
 		out[i].addr = out[i].has_addr ? space_va(sn->space, loc) : 0;
 	}
@@ -583,7 +589,7 @@ struct err *ses_problems(struct ses_snap *sn, struct ses_page *page, struct aren
 		out[n].addr = out[n].has_addr ? space_va(sn->space, p[i].loc) : 0;
 		n++;
 	}
-	if (dropped && total++ >= page->offset && n <= limit)
+	if (dropped && total++ >= page->offset && n < limit)
 		out[n++] = (struct ses_problem){.what = ses_text_cstr("problems"), .severity = "note",
 						.why = ses_text_cstr(arena_printf(a, "%llu more of them were not kept",
 										  (unsigned long long)dropped))};

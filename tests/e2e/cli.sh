@@ -234,4 +234,24 @@ fi
 
 # A deadline.
 status "a deadline of a millisecond ends a long search" 1 "$SCRY" search /usr/bin/python3 --insn '*nosuchthing*' --deadline-ms 1
+# --- lists agree with each other and with what they show ---
+cat >"$WORK/stubs.c" <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+void *volatile taken[] = {(void *)strcmp, (void *)malloc, (void *)free};
+__attribute__((noinline)) int sub(char *a) { puts(a); return strcmp(a, "x"); }
+int main(int c, char **v) { char *p = malloc(c); strcpy(p, v[0]); if (c > 2) { taken[0] = (void *)getpid; taken[1] = (void *)free; free(p); } return sub(p) + getpid(); }
+C
+if build stubs cc -O1 -fno-builtin -fcf-protection=none -Wl,-z,lazy "$WORK/stubs.c" && command -v objdump >/dev/null; then
+	is "every stub is a function" "" "$(objdump -d "$WORK/stubs" | sed -n 's/^0*\([0-9a-f]*\) <.*@plt>:$/0x\1/p' | while read -r a; do
+		"$SCRY" functions "$WORK/stubs" | grep -q "^ *$a " || echo "$a"; done)"
+	"$SCRY" functions "$WORK/stubs" --json >"$WORK/functions.json"
+	json "as many callees and callers as the call graph has" "not [f['addr'] for f in json.load(open('$WORK/functions.json'))['items'] if
+		f['callees'] != sum(e['caller'] == f['addr'] for e in d['items']) or f['callers'] != sum(e['callee'] == f['addr'] for e in d['items'])]" \
+		"$SCRY" callgraph "$WORK/stubs" --json
+fi
+json "imports in order of the address they are shown with" "[i['addr'] for i in d['items']] == sorted((i['addr'] for i in d['items']), key=lambda a: int(a, 16))" \
+	"$SCRY" imports "$T" --sort addr --json
 plan
