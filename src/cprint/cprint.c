@@ -29,6 +29,7 @@ struct printer {
 	uint32_t *user;      /* the record that uses it last in its block */
 	uint32_t *place;     /* order index of the statement that shows it */
 	uint32_t *expr_off;  /* the text of what is inline, in `exprs`; NOWHERE: it has a variable */
+	uint32_t *expr_len;  /* ... bytes of it */
 	uint32_t *pos;       /* place in the order */
 	uint32_t *next_put;  /* per location: the nearest change behind where place_block() is; what lies before is of a block before */
 	struct buf exprs;
@@ -129,7 +130,7 @@ static void place_block(struct printer *p, const struct ir_block *b)
 			p->next_put[rec->aux] = i;
 		else if (rec->op == IR_CALL)
 			next_call = i;
-		if (!is_pure(rec) || !p->use_cnt[r] || (p->use_cnt[r] > 1 && rec->op != IR_GET))
+		if (!p->use_cnt[r] || (p->use_cnt[r] > 1 && rec->op != IR_GET) || !is_pure(rec))
 			continue;
 		/* A GET used often is read where the last use is; all uses are before it. */
 		uint32_t at = p->place[p->user[r]];
@@ -162,7 +163,7 @@ static bool put_operand(struct printer *p, ir_ref r, struct buf *text)
 		return false;
 	uint32_t i = ir_index(r);
 	if (p->expr_off[i] != NOWHERE)
-		buf_add_str(text, p->exprs.data + p->expr_off[i]);
+		buf_add(text, p->exprs.data + p->expr_off[i], p->expr_len[i]);
 	else
 		put_temp(p, i, text);
 	return true;
@@ -622,8 +623,8 @@ static bool keep_inline(struct printer *p, uint32_t r, uint32_t i)
 		p->exprs.len++;
 		buf_add_ch(&p->exprs, ')');
 	}
-	buf_add_ch(&p->exprs, '\0');
 	p->expr_off[r] = (uint32_t)off;
+	p->expr_len[r] = (uint32_t)(p->exprs.len - off);
 	return !p->exprs.failed;
 }
 
@@ -648,7 +649,7 @@ static bool put_block(struct printer *p, uint32_t block)
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
 		map_here(p, rec->origin);
-		if (is_pure(rec) && !p->use_cnt[r])
+		if (!p->use_cnt[r] && is_pure(rec))
 			continue;
 		if (keep_inline(p, r, i))
 			continue;
@@ -674,19 +675,20 @@ static void look_around(struct printer *p)
 	}
 }
 
-static bool printer_init(struct printer *p)
+static bool printer_init(struct printer *p, struct arena *a)
 {
 	const struct ir_func *f = p->f;
 	size_t n = f->rec_cnt;
-	p->use_cnt = alloc_array(n + 1, sizeof(*p->use_cnt));
-	p->user = alloc_array(n + 1, sizeof(*p->user));
-	p->place = alloc_array(n + 1, sizeof(*p->place));
-	p->expr_off = alloc_array(n + 1, sizeof(*p->expr_off));
-	p->pos = alloc_array(n + 1, sizeof(*p->pos));
-	p->is_used_loc = alloc_array(f->machine->loc_cnt, sizeof(*p->is_used_loc));
-	p->next_put = alloc_array(f->machine->loc_cnt, sizeof(*p->next_put));
-	p->is_target = alloc_array(f->block_cnt + 1, sizeof(*p->is_target));
-	if (!p->use_cnt || !p->user || !p->place || !p->expr_off || !p->pos || !p->next_put || !p->is_used_loc || !p->is_target)
+	p->use_cnt = arena_array(a, n + 1, sizeof(*p->use_cnt));
+	p->user = arena_array(a, n + 1, sizeof(*p->user));
+	p->place = arena_array(a, n + 1, sizeof(*p->place));
+	p->expr_off = arena_array(a, n + 1, sizeof(*p->expr_off));
+	p->expr_len = arena_array(a, n + 1, sizeof(*p->expr_len));
+	p->pos = arena_array(a, n + 1, sizeof(*p->pos));
+	p->is_used_loc = arena_array(a, f->machine->loc_cnt, sizeof(*p->is_used_loc));
+	p->next_put = arena_array(a, f->machine->loc_cnt, sizeof(*p->next_put));
+	p->is_target = arena_array(a, f->block_cnt + 1, sizeof(*p->is_target));
+	if (!p->use_cnt || !p->user || !p->place || !p->expr_off || !p->expr_len || !p->pos || !p->next_put || !p->is_used_loc || !p->is_target)
 		return false;
 	memset(p->expr_off, 0xff, (n + 1) * sizeof(*p->expr_off));
 	return true;
@@ -694,14 +696,6 @@ static bool printer_init(struct printer *p)
 
 static void printer_fini(struct printer *p)
 {
-	free(p->use_cnt);
-	free(p->user);
-	free(p->place);
-	free(p->expr_off);
-	free(p->pos);
-	free(p->next_put);
-	free(p->is_used_loc);
-	free(p->is_target);
 	buf_fini(&p->exprs);
 	buf_fini(&p->parts);
 }
@@ -711,8 +705,10 @@ struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts,
 	struct printer p = {.f = f, .opts = opts, .text = text, .map = map, .line = 1,
 			    .suffix = f->machine->addr_width == IR_W32 ? "_i386" : ""};
 	size_t start = text->len;
-	if (!printer_init(&p)) {
+	struct arena own = {0};
+	if (!printer_init(&p, opts->scratch ? opts->scratch : &own)) {
 		printer_fini(&p);
+		arena_fini(&own);
 		return &err_nomem;
 	}
 	look_around(&p);
@@ -729,5 +725,6 @@ struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts,
 		e = &err_nomem;
 	}
 	printer_fini(&p);
+	arena_fini(&own);
 	return e;
 }

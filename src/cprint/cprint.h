@@ -2,6 +2,7 @@
 #ifndef CPRINT_CPRINT_H
 #define CPRINT_CPRINT_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -35,6 +36,7 @@ struct cprint_opts {
 	/* Whether the code at an address has a C form, whose name is put into `buf`; null: none has. Calls and jumps there go to that. */
 	bool (*fn_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
 	void *ctx;
+	struct arena *scratch; /* used up, nothing of the result lies in it; null: one of its own */
 };
 
 /*

@@ -49,14 +49,11 @@ struct form {
 static void put_form(const struct form *f, const char *form, struct buf *text)
 {
 	for (const char *p = form; *p; p++) {
-		const char *next = strchr(p, '%');
-		if (!next) {
-			buf_add_str(text, p);
-			return;
+		if (*p != '%') {
+			buf_add_ch(text, *p);
+			continue;
 		}
-		buf_add(text, p, (size_t)(next - p));
-		p = next + 1;
-		switch (*p) {
+		switch (*++p) {
 		case 'a':
 		case 'b':
 		case 'c':

@@ -76,7 +76,15 @@ static void out_code(struct ops_req *rq, const struct ses_code *c)
 /* --- all of them, as files ---------------------------------------------------------------------------------------- */
 #define FILE_FUNCS 64 /* functions a file: small enough to compile side by side */
 
+/* What a worker uses again for each function and file. */
+struct worker {
+	struct arena scratch;
+	struct ses_code code;
+	struct buf text;
+};
+
 struct all {
+	struct worker *workers;
 	struct ses_snap *sn;
 	const struct ses_call *call;
 	int dir;
@@ -119,36 +127,34 @@ static void keep_error(struct all *a, struct err *e)
 static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 {
 	struct all *a = ctx;
-	struct arena scratch = {0};
-	(void)worker;
+	struct worker *w = &a->workers[worker];
 	for (size_t file = from; file < to; file++) {
-		_cleanup_buf_ struct buf text = {0};
 		uint64_t done = 0, failed = 0;
 		struct err *e = ses_call_check(a->call);
-		ses_code_head(&text);
+		w->text.len = 0;
+		ses_code_head(&w->text);
 		for (size_t f = file * FILE_FUNCS; !e && f < MIN((file + 1) * FILE_FUNCS, a->func_cnt); f++) {
-			struct ses_code c = {0};
-			e = ses_code_func(a->sn, (uint32_t)f, false, &scratch, &c);
+			w->code.text.len = 0;
+			e = ses_code_func(a->sn, (uint32_t)f, false, &w->scratch, &w->code);
 			if (!e) {
-				buf_add_ch(&text, '\n');
-				buf_add(&text, c.text.data, c.text.len);
+				buf_add_ch(&w->text, '\n');
+				buf_add(&w->text, w->code.text.data, w->code.text.len);
 				done++;
 			} else if (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) {
 				/* Said where it is missing; the count says it again. */
-				buf_printf(&text, "\n/* %s */\n", e->text);
+				buf_printf(&w->text, "\n/* %s */\n", e->text);
 				err_free(e);
 				e = NULL;
 				failed++;
 			}
-			ses_code_fini(&c);
-			arena_reset(&scratch);
+			arena_reset(&w->scratch);
 		}
 		char name[32];
 		snprintf(name, sizeof(name), "code_%05zu.c", file);
-		if (!e && text.failed)
+		if (!e && w->text.failed)
 			e = &err_nomem;
 		if (!e)
-			e = write_file(a->dir, name, text.data, text.len);
+			e = write_file(a->dir, name, w->text.data, w->text.len);
 		if (e)
 			keep_error(a, e);
 		pthread_mutex_lock(&a->lock);
@@ -156,16 +162,23 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 		a->failed += failed;
 		pthread_mutex_unlock(&a->lock);
 	}
-	arena_fini(&scratch);
 }
 
 static void run_files(struct all *a, size_t files)
 {
 	struct par *par = par_new(0);
-	if (par)
+	unsigned cnt = par ? par_threads(par) : 0;
+	a->workers = alloc_array(cnt, sizeof(*a->workers));
+	if (par && a->workers)
 		par_for(par, files, 1, one_file, a);
 	else
 		a->e = &err_nomem;
+	for (unsigned i = 0; a->workers && i < cnt; i++) {
+		arena_fini(&a->workers[i].scratch);
+		ses_code_fini(&a->workers[i].code);
+		buf_fini(&a->workers[i].text);
+	}
+	free(a->workers);
 	par_free(par);
 }
 

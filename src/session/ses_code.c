@@ -128,7 +128,9 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 	ret->va = space_va(sn->space, funcs[func].loc);
 	ses_code_name(sn, func, ret->name, sizeof(ret->name));
 	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
-	const struct cprint_opts opts = {.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .ctx = names};
+	const struct cprint_opts opts = {
+		.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .ctx = names, .scratch = scratch,
+	};
 	if (!e)
 		e = cprint_func(f, &opts, &ret->text, wants_map ? &ret->map : NULL);
 	if (!e) {
