@@ -350,35 +350,36 @@ SCRY_MEMORY_WIDE(256)
 SCRY_MEMORY_WIDE(512)
 
 /* --- atomic memory, sequentially consistent: all give the old value ------------------------------------------ */
+/* The processor does these at any address; of one that may not be aligned clang makes a call of a library. */
 #define SCRY_ATOMIC(bits)                                                                                      \
-	typedef uint##bits##_t scry_any##bits __attribute__((may_alias, aligned(1)));                          \
+	typedef uint##bits##_t scry_cell##bits __attribute__((may_alias));                                     \
 	SCRY_INLINE uint##bits##_t scry_atomic_xchg##bits(uintptr_t addr, uint##bits##_t v)                    \
 	{                                                                                                      \
-		return __atomic_exchange_n((scry_any##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
+		return __atomic_exchange_n((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                      \
 	}                                                                                                      \
 	SCRY_INLINE uint##bits##_t scry_atomic_add##bits(uintptr_t addr, uint##bits##_t v)                     \
 	{                                                                                                      \
-		return __atomic_fetch_add((scry_any##bits *)addr, v, __ATOMIC_SEQ_CST);                        \
+		return __atomic_fetch_add((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
 	}                                                                                                      \
 	SCRY_INLINE uint##bits##_t scry_atomic_sub##bits(uintptr_t addr, uint##bits##_t v)                     \
 	{                                                                                                      \
-		return __atomic_fetch_sub((scry_any##bits *)addr, v, __ATOMIC_SEQ_CST);                        \
+		return __atomic_fetch_sub((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
 	}                                                                                                      \
 	SCRY_INLINE uint##bits##_t scry_atomic_and##bits(uintptr_t addr, uint##bits##_t v)                     \
 	{                                                                                                      \
-		return __atomic_fetch_and((scry_any##bits *)addr, v, __ATOMIC_SEQ_CST);                        \
+		return __atomic_fetch_and((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
 	}                                                                                                      \
 	SCRY_INLINE uint##bits##_t scry_atomic_or##bits(uintptr_t addr, uint##bits##_t v)                      \
 	{                                                                                                      \
-		return __atomic_fetch_or((scry_any##bits *)addr, v, __ATOMIC_SEQ_CST);                         \
+		return __atomic_fetch_or((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                        \
 	}                                                                                                      \
 	SCRY_INLINE uint##bits##_t scry_atomic_xor##bits(uintptr_t addr, uint##bits##_t v)                     \
 	{                                                                                                      \
-		return __atomic_fetch_xor((scry_any##bits *)addr, v, __ATOMIC_SEQ_CST);                        \
+		return __atomic_fetch_xor((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
 	}                                                                                                      \
 	SCRY_INLINE uint##bits##_t scry_atomic_cas##bits(uintptr_t addr, uint##bits##_t old, uint##bits##_t v) \
 	{                                                                                                      \
-		__atomic_compare_exchange_n((scry_any##bits *)addr, &old, v, 0, __ATOMIC_SEQ_CST,              \
+		__atomic_compare_exchange_n((scry_cell##bits *)addr, &old, v, 0, __ATOMIC_SEQ_CST,             \
 					    __ATOMIC_SEQ_CST);                                                 \
 		return old;                                                                                    \
 	}

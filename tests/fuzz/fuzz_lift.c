@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
+#include "cprint/cprint.h"
 #include "ir/ir_interp.h"
 #include "lift/lift.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * Input: a byte of options (bit 0: i386; bits 1 to 5: length of the blocks less 3), then machine code, which is cut into
  * blocks, lifted as one function and again instruction by instruction. Whatever the bytes: lifting succeeds, the verifier
- * accepts the result, its text says the same again, and running it for a while ends.
+ * accepts the result, its text says the same again, running it for a while ends, and it has a form in C. With FUZZ_LIFT_C naming a
+ * file, the C is added to it: a test compiles that.
  */
 #define CHECK(cond)                                                                          \
 	do {                                                                                 \
@@ -46,6 +49,28 @@ static void check_text(struct ir_func *f)
 	buf_fini(&once);
 	buf_fini(&twice);
 	arena_fini(&a);
+}
+
+static void check_c(const struct ir_func *f)
+{
+	static unsigned number;
+	const char *path = getenv("FUZZ_LIFT_C");
+	struct buf text = {0};
+	struct cprint_map map = {{0}};
+	char name[24];
+	snprintf(name, sizeof(name), "f%u_%u", (unsigned)getpid(), number++);
+	const struct cprint_opts opts = {.name = name};
+	must(cprint_func(f, &opts, &text, &map));
+	CHECK(text.len && !memchr(text.data, 0, text.len));
+	for (size_t i = 1; i < map.lines.cnt; i++)
+		CHECK(map.lines.data[i - 1].line <= map.lines.data[i].line);
+	FILE *out = path ? fopen(path, "a") : NULL;
+	if (out) {
+		fwrite(text.data, 1, text.len, out);
+		fclose(out);
+	}
+	buf_fini(&text);
+	cprint_map_fini(&map);
 }
 
 static bool intrin(struct ir_run *r, const struct ir_intrin *in, const struct ir_val *args, struct ir_val *out)
@@ -100,6 +125,7 @@ static void lift_whole(enum arch_id arch, const uint8_t *p, size_t len, unsigned
 	fuzz_rejected += stats.bad_cnt > 0;
 	check_text(f);
 	check_run(f);
+	check_c(f);
 	arena_fini(&a);
 }
 
@@ -113,6 +139,7 @@ static void lift_singly(enum arch_id arch, const uint8_t *p, size_t len)
 		must(ir_check(in.func));
 		CHECK(in.len > 0 && in.len <= len - at && in.len <= 15 && in.form);
 		check_run(in.func);
+		check_c(in.func);
 	}
 	arena_fini(&a);
 }
