@@ -268,7 +268,7 @@ static void do_action(struct plain *p, enum tui_action a, const char *rest)
 		if (t->overlay_cnt)
 			print_overlay(p, rest);
 		else if (list)
-			print_list(p, list, (struct tui_query){.page.filter = *rest ? rest : NULL});
+			print_list(p, list, (struct tui_query){.page.filter = *rest ? rest : NULL, .what = t->lists[t->main_view].what});
 	}
 	if (t->main_view != TUI_V_LISTING)
 		tui_show_view(t, TUI_V_LISTING);

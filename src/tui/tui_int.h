@@ -88,7 +88,7 @@ struct tui_query {
 	const struct ses_call *call;
 	struct ses_page page;
 	uint64_t va;        /* xrefs: of what */
-	const char *what;   /* search: the words */
+	const char *what;   /* search: the words; types: the source, or "" */
 	int kind;           /* search kind; xrefs: 1 from */
 	const struct tui_found *found; /* search: what it found so far, or null */
 };
