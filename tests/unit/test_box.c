@@ -88,7 +88,7 @@ static struct target *target_new(const char *command)
 	assert_null(image_open_mem(t->bytes.data, t->bytes.len, t->subject->bin->bytes, t->subject->bin->bytes_len, NULL, &t->im));
 	t->fd = open(t->subject->path, O_RDONLY | O_CLOEXEC);
 	assert_true(t->fd >= 0);
-	const struct box_opts opts = {.im = t->im, .fd = t->fd, .wall_ms = 2000, .cpu_s = 2, .mem_len = 64 << 20};
+	const struct box_opts opts = {.im = t->im, .fd = t->fd, .wall_ms = 20000, .cpu_s = 2, .mem_len = 64 << 20};
 	struct err *e = box_open(&opts, &t->box);
 	if (e)
 		fail_msg("%s", e->text);

@@ -112,7 +112,8 @@ static bool lock_limits(uint64_t mem_len, uint32_t cpu_s)
 		{RLIMIT_MEMLOCK, 0}, {RLIMIT_MSGQUEUE, 0}, {RLIMIT_DATA, mem_len},
 	};
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		const struct rlimit r = {limits[i].max, limits[i].max};
+		/* At the hard limit of time the kernel sends SIGKILL, which says nothing; SIGXCPU comes at the soft one, a second before. */
+		const struct rlimit r = {limits[i].max, limits[i].max + (limits[i].what == RLIMIT_CPU)};
 		if (setrlimit((__rlimit_resource_t)limits[i].what, &r))
 			return false;
 	}
