@@ -28,6 +28,7 @@ struct printer {
 	uint32_t *use_cnt;
 	uint32_t *user;      /* the record that uses it last in its block */
 	uint32_t *place;     /* order index of the statement that shows it */
+	uint32_t *last_use;  /* ... of the last statement that shows one of its users */
 	uint32_t *expr_off;  /* the text of what is inline, in `exprs`; NOWHERE: it has a variable */
 	uint32_t *expr_len;  /* ... bytes of it */
 	uint32_t *pos;       /* place in the order */
@@ -108,6 +109,13 @@ static bool is_pure(const struct ir_rec *rec)
 	       rec->op != IR_RES && rec->op != IR_PHI;
 }
 
+static void keep_last_use(void *ctx, ir_ref r)
+{
+	const struct use_ctx *u = ctx;
+	if (ir_tag(r) == IR_TAG_VALUE)
+		u->p->last_use[ir_index(r)] = MAX(u->p->last_use[ir_index(r)], u->p->place[u->rec]);
+}
+
 /* Looks ahead no further than this for what an expression crosses. */
 #define CROSS_MAX 256
 
@@ -125,18 +133,18 @@ static void place_block(struct printer *p, const struct ir_block *b)
 	for (uint32_t i = b->last; i-- > b->first;) {
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
+		struct use_ctx u = {p, r};
 		p->place[r] = i;
 		if (rec->op == IR_PUT)
 			p->next_put[rec->aux] = i;
 		else if (rec->op == IR_CALL)
 			next_call = i;
-		if (!p->use_cnt[r] || (p->use_cnt[r] > 1 && rec->op != IR_GET) || !is_pure(rec))
-			continue;
-		/* A GET used often is read where the last use is; all uses are before it. */
-		uint32_t at = p->place[p->user[r]];
-		if (at - i > CROSS_MAX || (rec->op == IR_GET && (is_between(p->next_put[rec->aux], i, at) || is_between(next_call, i, at))))
-			continue;
-		p->place[r] = at;
+		/* What is used once goes where that is. A GET used often is read at each of its uses, and those may be shown in any order. */
+		uint32_t at = p->last_use[r];
+		bool is_crossing = rec->op == IR_GET && (is_between(p->next_put[rec->aux], i, at) || is_between(next_call, i, at));
+		if (at > i && at - i <= CROSS_MAX && !is_crossing && (p->use_cnt[r] == 1 || rec->op == IR_GET) && is_pure(rec))
+			p->place[r] = at;
+		ir_operands(f, rec, keep_last_use, &u);
 	}
 }
 
@@ -682,13 +690,15 @@ static bool printer_init(struct printer *p, struct arena *a)
 	p->use_cnt = arena_array(a, n + 1, sizeof(*p->use_cnt));
 	p->user = arena_array(a, n + 1, sizeof(*p->user));
 	p->place = arena_array(a, n + 1, sizeof(*p->place));
+	p->last_use = arena_array(a, n + 1, sizeof(*p->last_use));
 	p->expr_off = arena_array(a, n + 1, sizeof(*p->expr_off));
 	p->expr_len = arena_array(a, n + 1, sizeof(*p->expr_len));
 	p->pos = arena_array(a, n + 1, sizeof(*p->pos));
 	p->is_used_loc = arena_array(a, f->machine->loc_cnt, sizeof(*p->is_used_loc));
 	p->next_put = arena_array(a, f->machine->loc_cnt, sizeof(*p->next_put));
 	p->is_target = arena_array(a, f->block_cnt + 1, sizeof(*p->is_target));
-	if (!p->use_cnt || !p->user || !p->place || !p->expr_off || !p->expr_len || !p->pos || !p->next_put || !p->is_used_loc || !p->is_target)
+	if (!p->use_cnt || !p->user || !p->place || !p->last_use || !p->expr_off || !p->expr_len || !p->pos || !p->next_put ||
+	    !p->is_used_loc || !p->is_target)
 		return false;
 	memset(p->expr_off, 0xff, (n + 1) * sizeof(*p->expr_off));
 	return true;

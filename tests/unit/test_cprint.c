@@ -401,6 +401,56 @@ static void test_every_operation(void **state)
 	dlclose(so);
 }
 
+/* A register read is shown where its value is used, which may be behind what changes the register. */
+static struct ir_func *random_block(void)
+{
+	static const enum ir_op ops[] = {IR_ADD, IR_SUB, IR_XOR, IR_MUL, IR_AND};
+	struct ir_func *f = ir_func_new(&arena, &toy, 0x1000);
+	ir_ref pool[64];
+	unsigned cnt = 0;
+	assert_non_null(f);
+	ir_block_begin(f, ir_block_new(f, 0x1000));
+	ir_origin_set(f, 0x1000, 4);
+	for (unsigned n = 6 + rng() % 24; n; n--) {
+		uint32_t loc = loc_of(rng() % 3, IR_W64);
+		struct ir_rec rec = {.op = IR_GET, .width = IR_W64, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE, .aux = loc};
+		unsigned what = cnt < 2 ? 0 : rng() % 4;
+		if (what == 1) {
+			rec.op = IR_PUT;
+			rec.a = pool[cnt - 1 - rng() % MIN(cnt, 4u)];
+		} else if (what) {
+			rec.op = (uint8_t)ops[rng() % ARRAY_LEN(ops)];
+			rec.a = pool[cnt - 1 - rng() % MIN(cnt, 6u)];
+			rec.b = pool[cnt - 1 - rng() % MIN(cnt, 6u)];
+			rec.aux = 0;
+		}
+		ir_ref r = ir_emit(f, &rec);
+		if (rec.op != IR_PUT)
+			pool[cnt++] = r;
+	}
+	ir_emit(f, &(struct ir_rec){.op = IR_IJMP, .a = ir_const(f, IR_W64, 0x1004), .b = IR_REF_NONE, .c = IR_REF_NONE});
+	assert_null(ir_check(f));
+	return f;
+}
+
+static void test_order_of_reads(void **state)
+{
+	(void)state;
+	_cleanup_(buf_fini) struct buf text = {0};
+	cprint_prelude(&text);
+	buf_add_str(&text, PRELUDE);
+	for (fn_cnt = 0; fn_cnt < 400;) {
+		struct fn *fn = fn_add(random_block());
+		snprintf(fn->what, sizeof(fn->what), "block %zu", fn_cnt - 1);
+		char name[32];
+		snprintf(name, sizeof(name), "f%zu", fn_cnt - 1);
+		assert_null(cprint_func(fn->f, &(struct cprint_opts){.name = name}, &text, NULL));
+	}
+	void *so = compile(&text, "gcc", "-O0");
+	compare_all(so, 3);
+	dlclose(so);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -422,6 +472,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_operation),
+		cmocka_unit_test(test_order_of_reads),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
