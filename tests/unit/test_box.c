@@ -39,6 +39,7 @@ static const char source[] =
 	"char *copy(const char *s) { char *p = malloc(100); strcpy(p, s); p = realloc(p, 200); return strcmp(p, s) ? 0 : p; }\n"
 	"int say(const char *s) { puts(s); fprintf(stderr, s); return 7; }\n"
 	"void leave(void) { exit(3); }\n"
+	"void error(int, int, const char *, ...); int fail(int n) { error(n, 0, \"no\"); return 5; }\n"
 	"void forever(void) { for (;;) __asm__ volatile(\"\"); }\n"
 	"int null(int *p) { return *p; }\n"
 	"void undefined(void) { __builtin_trap(); }\n"
@@ -62,6 +63,9 @@ static const char source[] =
 	"long ask(struct thing *t) { int (*volatile f)(struct thing *, int) = (int (*)(struct thing *, int))0x123456789000; return f(t, 3); }\n"
 	"long map(long prot, long flags) { return call(9, 0x300000000000, 4096, prot); }\n"
 	"long unset; long *unset_p; long variable(void) { return unset; }\n"
+	/* What an import left below the stack pointer, but for the return address. */
+	"long left(void) { getenv(\"HOME\"); register char *sp __asm__(\"rsp\"); long all = 0;\n"
+	"  for (int i = 16; i < 4096; i += 8) all |= *(volatile long *)(sp - i); return all; }\n"
 	"void smash(void) { char b[8]; memset(b, 'A', 400); __asm__ volatile(\"\" :: \"r\"(b) : \"memory\"); }\n"
 	"void unhandled(void) { register unsigned long sp __asm__(\"rsp\"); __asm__ volatile(\"xor %%esp, %%esp; push %%rax\" : \"+r\"(sp)); }\n";
 
@@ -193,6 +197,8 @@ static void check_good(struct target *t)
 	size_t len;
 	const char *name = image_text(t->im, image_symbols(t->im, &sym_cnt)[imports[r.import].symbol].name, &len);
 	assert_true(len == 4 && !memcmp(name, "exit", 4));
+	assert_int_equal(run3(t, "fail", 1, 0, 0).end, BOX_EXITED);
+	assert_int_equal(run3(t, "fail", 0, 0, 0).rax, 5);
 	assert_int_equal(run3(t, "stamp", 0, 0, 0).rax, 1000);
 }
 
@@ -273,6 +279,9 @@ static void test_trials(void **state)
 	o = try(t, "ask", 1);
 	assert_int_equal(o.result.end, BOX_RETURNED);
 	assert_int_equal(o.result.import_calls, 1);
+	o = try(t, "left", 2);
+	assert_int_equal(o.result.end, BOX_RETURNED);
+	assert_int_equal(o.result.rax, 0);
 	/* What is read tells nothing; what the input says is what is read. */
 	const struct box_patch patch = {0, 8, 77};
 	struct box_trial trial = {.va = va_of(t, "add"), .seed = 5, .cpu_ms = 50, .patches = &patch, .patch_cnt = 1};

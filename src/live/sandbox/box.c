@@ -126,6 +126,7 @@ _Noreturn static void zygote(struct box *b, int fd)
 	b->data_len = box_data_len();
 	keep_files(fd, fd, fd);
 	box_shadow_init();
+	box_import_init();
 	drop_vdso();
 	char text[128] = "";
 	if (why)

@@ -84,15 +84,15 @@ box_on_stack:
 	ret
 	.size box_on_stack, . - box_on_stack
 
-/* The import's number is in r11. Arguments go to the model as an array; what it gives goes into rax and xmm0. */
+/* The import's number is in r11. Arguments go to the model as an array; what it gives goes into rax and xmm0. The model has a stack
+ * of its own: what it leaves below the target's stack pointer would be content of variables nobody set. */
 	.globl box_import_entry
 	.hidden box_import_entry
 	.type box_import_entry, @function
 box_import_entry:
-	push %rbp
-	mov %rsp, %rbp
-	and $-16, %rsp
-	sub $192, %rsp
+	mov %rsp, %r10
+	lea import_stack_end - 192(%rip), %rsp
+	mov %r10, 48(%rsp)
 	mov %rdi, 0(%rsp)
 	mov %rsi, 8(%rsp)
 	mov %rdx, 16(%rsp)
@@ -136,8 +136,7 @@ box_import_entry:
 	pxor %xmm13, %xmm13
 	pxor %xmm14, %xmm14
 	pxor %xmm15, %xmm15
-	mov %rbp, %rsp
-	pop %rbp
+	mov 48(%rsp), %rsp
 	ret
 	.size box_import_entry, . - box_import_entry
 
@@ -145,4 +144,7 @@ box_import_entry:
 	.balign 8
 box_enter_regs:
 	.zero 8
+	.balign 16
+	.zero 32768
+import_stack_end:
 	.section .note.GNU-stack, "", @progbits

@@ -116,6 +116,16 @@ static char *model_strcpy_chk(char *to, const char *from, size_t room)
 	return model_memcpy_chk(to, from, strlen(from) + 1, room);
 }
 
+/* What the models call is found by the linker at its first call: that would be on the target's stack. */
+void box_import_init(void)
+{
+	static volatile size_t len = 4;
+	char a[8] = "abc", b[8];
+	memcpy(b, a, strnlen(a, len));
+	memmove(b + 1, b, strlen(a) - 1);
+	memset(b, b[1], len);
+}
+
 struct model {
 	const char *name;
 	void (*fn)(void);
@@ -142,12 +152,15 @@ static const struct model models[] = {
 	MODEL(__strcpy_chk, model_strcpy_chk),
 };
 
-/* Those that do not come back. */
+/* Those that do not come back; what the analysis found of stubs comes on top. */
 static const char *const enders[] = {
 	"exit", "_exit", "_Exit", "quick_exit", "abort", "__assert_fail", "__stack_chk_fail", "__fortify_fail", "__chk_fail",
 	"err", "errx", "verr", "verrx", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "pthread_exit", "__cxa_throw",
 	"__cxa_rethrow", "_Unwind_Resume", "_ZSt9terminatev",
 };
+
+/* Those that come back only when their first argument is 0. */
+static const char *const status_enders[] = {"error", "error_at_line"};
 
 /* Objects of libraries that the linker gave a place in the target. */
 static const char *const objects[] = {
@@ -290,23 +303,34 @@ void box_bind_imports(const struct box_object *b, const struct image *target)
 	bind_objects(b, s);
 }
 
+static bool is_ender(const struct image *im, const struct image_import *import, const uint64_t *args)
+{
+	uint32_t sym_cnt, func_cnt, stub = image_func_starting(im, import->plt_loc);
+	const struct image_symbol *syms = image_symbols(im, &sym_cnt);
+	const struct image_func *funcs = image_funcs(im, &func_cnt);
+	if (stub < func_cnt && funcs[stub].flags & IMAGE_FN_NORETURN)
+		return true;
+	if (import->symbol >= sym_cnt)
+		return false;
+	size_t len;
+	const char *name = image_text(im, syms[import->symbol].name, &len);
+	if (is_named(status_enders, ARRAY_LEN(status_enders), name, len))
+		return (uint32_t)args[0] != 0;
+	return is_named(enders, ARRAY_LEN(enders), name, len);
+}
+
 /* From box_enter.S. */
 __attribute__((visibility("hidden"))) uint64_t box_import_call(uint32_t number, const uint64_t *args);
 
 uint64_t box_import_call(uint32_t number, const uint64_t *args)
 {
 	struct box *b = box_now;
-	uint32_t cnt, sym_cnt;
+	uint32_t cnt;
 	const struct image_import *imports = image_imports(b->opts.im, &cnt);
-	const struct image_symbol *syms = image_symbols(b->opts.im, &sym_cnt);
 	b->shared->import_calls++;
-	if (number < cnt && imports[number].symbol < sym_cnt) {
-		size_t len;
-		const char *name = image_text(b->opts.im, syms[imports[number].symbol].name, &len);
-		if (is_named(enders, sizeof(enders) / sizeof(enders[0]), name, len)) {
-			b->shared->import = number;
-			box_finish(b->shared, BOX_EXITED);
-		}
+	if (number < cnt && is_ender(b->opts.im, &imports[number], args)) {
+		b->shared->import = number;
+		box_finish(b->shared, BOX_EXITED);
 	}
 	return b->shared->is_trial ? box_trial_import(b, number, args) : 0;
 }

@@ -115,6 +115,8 @@ const char *box_map_places(void);
 void box_bind_imports(const struct box_object *o, const struct image *target);
 /* The page all stubs jump through, and the one objects of other libraries point to. Null, or what failed. */
 const char *box_import_entry_map(void);
+/* Before the first call. */
+void box_import_init(void);
 /* A stub that is only a name ends here: arguments in registers, the import's number in r11. */
 void box_import_entry(void);
 /* Takes away what a call may do; false when the kernel refuses what must not be missing. */
