@@ -177,7 +177,16 @@ static enum err_kind kind_of(const char *name)
 	return ERR_INTERNAL;
 }
 
-/* The result as JSON, or the text in it for people: a screen, a graph. */
+static const struct ops_doc *text_of(const struct ops_doc *result)
+{
+	static const char *const keys[] = {"text", "code", "dot", "svg"};
+	const struct ops_doc *text = NULL;
+	for (size_t i = 0; !text && i < ARRAY_LEN(keys); i++)
+		text = ops_doc_find(result, keys[i]);
+	return text;
+}
+
+/* The result as JSON, or the text in it for people: a screen, a function as C, a graph. */
 static int tell(const struct buf *answer, bool is_json)
 {
 	static const char before[] = "\"result\":";
@@ -185,7 +194,7 @@ static int tell(const struct buf *answer, bool is_json)
 	struct ops_doc doc;
 	struct err *e = ops_doc_parse("the answer", answer->data, answer->len, &a, &doc);
 	const struct ops_doc *error = e ? NULL : ops_doc_find(&doc, "error"), *result = e ? NULL : ops_doc_find(&doc, "result");
-	const struct ops_doc *text = result ? ops_doc_find(result, "text") : NULL;
+	const struct ops_doc *text = result ? text_of(result) : NULL;
 	/* The envelope is ours, and the result its last member. */
 	const char *at = result ? memmem(answer->data, answer->len, before, sizeof(before) - 1) : NULL;
 	int status;

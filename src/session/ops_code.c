@@ -161,6 +161,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 		a->done += done;
 		a->failed += failed;
 		pthread_mutex_unlock(&a->lock);
+		ses_meter_add(a->call, done + failed);
 	}
 }
 
@@ -205,6 +206,7 @@ static struct err *write_all(struct ops_req *rq, const char *path)
 	if (!e)
 		e = write_file(a.dir, "Makefile", makefile, sizeof(makefile) - 1);
 	size_t files = (a.func_cnt + FILE_FUNCS - 1) / FILE_FUNCS;
+	ses_meter_begin(rq->call, "functions", a.func_cnt);
 	if (!e)
 		run_files(&a, files);
 	close(a.dir);

@@ -22,13 +22,17 @@ struct wishes { struct wish *list; size_t cnt; };
 struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret)
 {
 	const struct ops_args *a = rq->args;
+	const struct ses_call *call = rq->call;
+	const char *author = ops_arg_str(a, "author"), *kind = ops_arg_str(a, "author_kind"), *own = call->author_kind;
+	if (call->author && ((author && strcmp(author, call->author)) || (kind && strcmp(kind, own ? own : "human"))))
+		return err_new(ERR_DENIED, "%s: edits are made in the name of who asks, %s", a->op->name, call->author);
 	*ret = (struct ses_edit_opts){
 		.is_atomic = ops_arg_is_set(a, "atomic"),
 		.is_dry_run = ops_arg_is_set(a, "dry_run"),
 		.has_if_rev = ops_arg_is_set(a, "if_rev"),
 		.if_rev = ops_arg_u64(a, "if_rev", 0),
-		.author = ops_arg_str(a, "author"),
-		.author_kind = ops_arg_str(a, "author_kind"),
+		.author = author ? author : call->author,
+		.author_kind = kind ? kind : own,
 		.note = ops_arg_str(a, "note"),
 	};
 	return NULL;
@@ -496,7 +500,8 @@ static struct err *run_undo(struct ops_req *rq, bool is_redo)
 				   .steps = (uint32_t)MIN(ops_arg_u64(rq->args, "steps", 1), UINT32_MAX)};
 	if (ask.rev && (is_redo || ask.of_author || ops_arg_is_set(rq->args, "steps")))
 		return err_new(ERR_INVALID, "rev: undo takes back that one edit, whoever made it");
-	struct ses_edit_opts opts = {.note = ops_arg_str(rq->args, "note")};
+	struct ses_edit_opts opts = {.note = ops_arg_str(rq->args, "note"), .author = rq->call->author,
+				     .author_kind = rq->call->author_kind};
 	struct ses_undone_list l;
 	struct err *e = ses_undo(rq->sn->ses, &ask, &opts, rq->arena, &l);
 	if (e && !l.cnt)

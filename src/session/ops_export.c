@@ -531,6 +531,8 @@ static struct err *run_export(struct export *x, const struct export_format *f, c
 		e = f->run(x);
 	if (!e && x->out.failed)
 		e = &err_nomem;
+	if (!e && !path && rq->out->is_json && !strcmp(f->name, "patched"))
+		e = err_fix(err_new(ERR_INVALID, "export: JSON cannot hold raw bytes"), "say where to write them with output");
 	if (e || path) {
 		e = e ? e : write_file(x, path, !strcmp(f->name, "patched") ? 0755 : 0644);
 		if (!e)

@@ -159,6 +159,7 @@ static struct err *run_batch(struct batch *b, const uint32_t *funcs, uint32_t cn
 			b->blocks_hit += verdict.blocks_hit;
 		}
 		put_verdict(b, funcs[i], list[i].va, &verdict);
+		ses_meter_add(rq->call, 1);
 	}
 	verify_close(v);
 	return e;
@@ -208,6 +209,7 @@ struct err *ops_verify(struct ops_req *rq)
 		return e;
 	uint32_t from = (uint32_t)MIN(ops_arg_u64(rq->args, "offset", 0), cnt);
 	ops_out_list(rq->out, rq->sn);
+	ses_meter_begin(rq->call, "functions", cnt - from);
 	for (uint32_t i = from; !e && i < cnt && !b.stopped; i += BATCH)
 		e = run_batch(&b, funcs + i, MIN(cnt - i, (uint32_t)BATCH));
 	close(b.fd);

@@ -46,7 +46,9 @@ static struct err *run_one(struct ops_req *rq, const struct ops_doc *ask)
 	struct err *e = read_ask(rq, ask, &args);
 	if (!e) {
 		ops_out_init(&out, args.op, &text, true);
-		struct ops_req one = {.sn = rq->sn, .call = rq->call, .args = &args, .arena = rq->arena, .out = &out};
+		struct ops_req one = *rq;
+		one.args = &args;
+		one.out = &out;
 		e = ops_run(&one);
 	}
 	bool is_over = e && (e->kind == ERR_CANCELLED || e->kind == ERR_TIMEOUT || e->kind == ERR_NOMEM);
@@ -83,8 +85,11 @@ struct err *ops_multi(struct ops_req *rq)
 	json_u64(j, ses_snap_rev(rq->sn));
 	json_key(j, "results");
 	json_arr(j);
-	for (size_t i = 0; i < list->cnt && !e; i++)
+	ses_meter_begin(rq->call, "operations", list->cnt);
+	for (size_t i = 0; i < list->cnt && !e; i++) {
 		e = run_one(rq, &list->items[i]);
+		ses_meter_add(rq->call, 1);
+	}
 	json_end_arr(j);
 	json_end_obj(j);
 	if (!rq->out->is_json)

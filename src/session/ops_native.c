@@ -303,6 +303,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 			e = compile(b, c, o);
 		if (e)
 			keep_error(b, e);
+		ses_meter_add(b->rq->call, 1);
 	}
 }
 
@@ -414,6 +415,7 @@ static struct err *build_image(struct build *b, const char *path)
 		return err_os(errno, "%s", b->dir);
 	struct err *e = put_common(b, files);
 	struct par *par = e ? NULL : par_new(0);
+	ses_meter_begin(b->rq->call, "files", files);
 	if (par)
 		par_for(par, files, 1, one_file, b);
 	else if (!e)

@@ -46,7 +46,9 @@ struct err *ops_run(struct ops_req *rq)
 		return err_new(ERR_DENIED, "%s: the caller may not do this", op->name);
 	size_t began = rq->out->buf->len;
 	rq->out->max_bytes = rq->call->max_bytes ? began + rq->call->max_bytes : 0;
-	struct err *e = rq->sn ? ops_changed(rq) : NULL;
+	struct err *e = ses_call_check(rq->call);
+	if (!e && rq->sn)
+		e = ops_changed(rq);
 	if (e)
 		return e;
 	/* With a project an answer may rest on other targets too. */

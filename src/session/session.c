@@ -34,6 +34,37 @@ struct err *ses_call_check(const struct ses_call *call)
 	return NULL;
 }
 
+static const char *const ses_cap_names[] = {"read", "edit", "run-code", "run-target", "trace", "write-files", "net"};
+
+const char *ses_cap_name(unsigned bit)
+{
+	return bit < ARRAY_LEN(ses_cap_names) ? ses_cap_names[bit] : NULL;
+}
+
+uint32_t ses_cap_find(const char *name)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(ses_cap_names); i++) {
+		if (!strcmp(ses_cap_names[i], name))
+			return 1u << i;
+	}
+	return 0;
+}
+
+void ses_meter_begin(const struct ses_call *call, const char *what, uint64_t total)
+{
+	if (!call || !call->meter)
+		return;
+	atomic_store(&call->meter->done, 0);
+	atomic_store(&call->meter->total, total);
+	atomic_store(&call->meter->what, what);
+}
+
+void ses_meter_add(const struct ses_call *call, uint64_t cnt)
+{
+	if (call && call->meter)
+		atomic_fetch_add(&call->meter->done, cnt);
+}
+
 /* --- snapshots --- */
 
 struct ses_snap *ses_snap_new(struct ses *s, struct image *im, struct buf *mem, bool is_preview)

@@ -27,16 +27,33 @@ enum ses_state {
 };
 
 enum ses_cap { SES_CAP_READ = 1, SES_CAP_EDIT = 2, SES_CAP_RUN_CODE = 4, SES_CAP_RUN_TARGET = 8, SES_CAP_TRACE = 16,
-	       SES_CAP_WRITE_FILES = 32, SES_CAP_NET = 64 };
+	       SES_CAP_WRITE_FILES = 32, SES_CAP_NET = 64, SES_CAP_ALL = 127 };
+/* The name of a capability in docs/ops.md ("run-code"), of its number (bit) from 0 on; null behind the last. */
+const char *ses_cap_name(unsigned bit);
+/* The capability of that name, 0: none has it. */
+uint32_t ses_cap_find(const char *name);
 
-/* What one request may use. Every operation looks at it at least every 1,024 steps. */
+/* How far a long operation is: written by its threads, read by whoever tells somebody. Zero-initialise. */
+struct ses_meter {
+	_Atomic(const char *) what; /* of what `done` counts: "functions"; static text, null while there is nothing to tell */
+	atomic_uint_fast64_t done, total;
+};
+
+/* What one request may use, and who asks. Every operation looks at it at least every 1,024 steps. */
 struct ses_call {
 	uint64_t deadline_ns;      /* CLOCK_MONOTONIC, 0: none */
 	const atomic_bool *cancel; /* may be null */
 	uint64_t max_bytes;        /* of the answer, 0: none; cut at the edge of an item, with `next` */
 	uint32_t caps;             /* enum ses_cap bits */
 	bool may_consent;          /* a person at the command line asks: may agree to running the target */
+	const char *author;        /* in whose name edits are made, whatever they say; null: as they say, else the login name */
+	const char *author_kind;   /* "human", "agent", "script"; null: human */
+	struct ses_meter *meter;   /* may be null */
 };
+
+/* The operation begins `total` steps (0: unknown) of what is called so, and has done `cnt` more of them. Any thread. */
+void ses_meter_begin(const struct ses_call *call, const char *what, uint64_t total);
+void ses_meter_add(const struct ses_call *call, uint64_t cnt);
 
 struct ses_progress {
 	enum ses_state state;

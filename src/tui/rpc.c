@@ -129,7 +129,10 @@ struct op_job {
 static void op_run(struct tui_job *j)
 {
 	struct tui_call *c = ((struct op_job *)j)->call;
-	c->err = rpc_op_run(c->op->needs_target ? j->snap : NULL, &j->call, &c->op_args, &c->arena, &c->op_out);
+	struct rpc_ask ask = {.snap = j->snap, .call = j->call, .arena = &c->arena};
+	c->err = rpc_op_run(&ask, &c->op_args, &c->op_out);
+	c->code = ask.code;
+	err_free(ask.status); /* it is in the items; an exit status is the command line's */
 }
 
 static void op_done(struct tui *t, struct tui_job *j)
@@ -137,7 +140,6 @@ static void op_done(struct tui *t, struct tui_job *j)
 	struct tui_call *c = ((struct op_job *)j)->call;
 	struct ses_snap *newest = ses_snap_get(t->ses);
 	uint64_t rev = ses_snap_rev(newest);
-	c->code = c->err && c->err->kind == ERR_INVALID ? RPC_BAD_PARAMS : RPC_FAILED;
 	/* Whoever watches is told; what changed is in the newest snapshot, which the loop takes before the next frame. */
 	if (c->op->cap == SES_CAP_EDIT && rev != ses_snap_rev(t->snap))
 		tui_say(t, false, "%s by a driver: revision %llu (Ctrl+Z takes it back)", c->op->name, (unsigned long long)rev);
@@ -158,11 +160,9 @@ static void op_fini(struct tui_job *j)
 		call_free(c);
 }
 
-static void start_op(struct tui_call *c, uint64_t now)
+static void start_op(struct tui_call *c)
 {
 	struct op_job *j = calloc(1, sizeof(*j));
-	uint64_t ms = ops_param_find(c->op, "deadline_ms", 11) ? ops_arg_u64(&c->op_args, "deadline_ms", 0) : 0;
-	uint64_t bytes = ops_param_find(c->op, "max_bytes", 9) ? ops_arg_u64(&c->op_args, "max_bytes", 0) : 0;
 	if (!j) {
 		c->err = &err_nomem;
 		return;
@@ -174,8 +174,7 @@ static void start_op(struct tui_call *c, uint64_t now)
 	j->job.fini = op_fini;
 	c->job = &j->job;
 	j->job.call.caps = SES_CAP_READ | SES_CAP_EDIT | SES_CAP_WRITE_FILES;
-	j->job.call.deadline_ns = ms ? now + MIN(ms, (uint64_t)1 << 40) * 1000000 : 0;
-	j->job.call.max_bytes = bytes ? MIN(bytes, OP_LEN_MAX) : OP_LEN_MAX;
+	j->job.call.max_bytes = OP_LEN_MAX;
 	tui_job_start(c->t, &j->job);
 }
 
@@ -388,7 +387,7 @@ static bool begin_request(struct tui_rpc *r, struct tui_call *c)
 	c->t = r->t;
 	c->err = begin(c);
 	if (!c->err && c->op && !c->job)
-		start_op(c, r->now_ns);
+		start_op(c);
 	return true;
 }
 

@@ -260,7 +260,8 @@ def test_operations(w):
     for row, op, params, words in rows:
         want = json.loads(cli(*words, "--json").stdout)
         ok(d(op, **params) == want, f"{row} {op} answers as the command line does".strip())
-    ok(d("blocks", func="main", dot=True)["text"].startswith("digraph"), "a graph is text")
+    ok(d("blocks", func="main", dot=True)["dot"].startswith("digraph"), "a graph is text")
+    ok(d("decompile", func="main")["code"].count("struct scry_x86_64 *m"), "and so is a function as C")
     e = d.refusal("decompile", {"func": "main"}) or d.refusal("ui.pseudocode", {"target": "main"})
     ok(e is None or (e.kind == "unsupported" and "decompiler" in e.fix), "R9 pseudocode says what will bring it")
     page = d("functions", limit=3)
