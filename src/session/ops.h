@@ -40,6 +40,7 @@ struct ops_value {
 };
 
 struct ops_op;
+struct ops_cols;
 
 struct ops_args {
 	const struct ops_op *op;
@@ -60,6 +61,7 @@ struct ops_column { const char *key; const char *title; char align; };
  */
 struct ops_out {
 	struct buf *buf;       /* the answer */
+	struct ops_cols *cols; /* not null, and !is_json: a list goes there instead (session/ops_cols.h), borrowed */
 	bool is_json;
 	bool has_color;        /* tables only */
 	struct json json;

@@ -4,6 +4,7 @@
  * into room reserved once a line, from the walk's own memory.
  */
 #include "session/heads_int.h"
+#include "session/ops_cols.h"
 #include "session/ops_int.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ static char *put_spans(char *p, const struct ses_head *h)
 		[SES_SPAN_SIZE] = {",\"size\"]", 8},	      [SES_SPAN_PREFIX] = {",\"prefix\"]", 10}, [SES_SPAN_NAME] = {",\"name\"]", 8},
 		[SES_SPAN_STRING] = {",\"string\"]", 10},     [SES_SPAN_COMMENT] = {",\"comment\"]", 11},
 	};
-	p = PUT(p, ",\"spans\":[");
+	*p++ = '[';
 	for (uint32_t i = 0; i < h->span_cnt; i++) {
 		const struct ses_span *s = &h->spans[i];
 		if (i)
@@ -118,6 +119,7 @@ static void head_json(struct buf *out, const struct ses_head *h, bool is_first)
 	}
 	p = PUT(p, "\",\"text\":");
 	p = put_text(p, h->text);
+	p = PUT(p, ",\"spans\":");
 	p = put_spans(p, h);
 	p = PUT(p, ",\"label\":");
 	p = put_text(p, h->label);
@@ -131,6 +133,38 @@ static void head_json(struct buf *out, const struct ses_head *h, bool is_first)
 		p = PUT(p, ",\"target\":null}");
 	}
 	out->len += (size_t)(p - start);
+}
+
+/* --- columns --- */
+
+static void head_cols(struct ops_cols *c, const struct ses_head *h)
+{
+	char hex[32], spans[16 + HEADS_SPAN_MAX * 40];
+	size_t n = MIN(h->bytes_len, 16u);
+	for (size_t i = 0; i < n; i++) {
+		hex[2 * i] = "0123456789abcdef"[h->bytes[i] >> 4];
+		hex[2 * i + 1] = "0123456789abcdef"[h->bytes[i] & 15];
+	}
+	if (h->row == UINT64_MAX)
+		ops_cols_null(c, "row");
+	else
+		ops_cols_u64(c, "row", OPS_COL_U64, h->row);
+	if (h->sub)
+		ops_cols_u64(c, "sub", OPS_COL_U64, h->sub);
+	ops_cols_u64(c, "addr", OPS_COL_ADDR, h->va);
+	ops_cols_u64(c, "size", OPS_COL_U64, h->size);
+	ops_cols_text(c, "kind", OPS_COL_TEXT, head_kinds[h->kind], strlen(head_kinds[h->kind]));
+	ops_cols_text(c, "bytes", OPS_COL_TEXT, hex, 2 * n);
+	ops_cols_text(c, "text", OPS_COL_TEXT, h->text.s, h->text.len);
+	char *end = put_spans(spans, h);
+	ops_cols_text(c, "spans", OPS_COL_RAW, spans, (size_t)(end - spans));
+	ops_cols_text(c, "label", OPS_COL_TEXT, h->label.s, h->label.len);
+	ops_cols_text(c, "comment", OPS_COL_TEXT, h->comment.s, h->comment.len);
+	if (h->has_target)
+		ops_cols_u64(c, "target", OPS_COL_ADDR, h->target);
+	else
+		ops_cols_null(c, "target");
+	ops_cols_end_row(c);
 }
 
 /* --- for people --- */
@@ -234,7 +268,9 @@ static void heads_put(struct ops_req *rq, const struct ses_head *h)
 	uint64_t last = h->va + (h->size ? h->size - 1 : 0);
 	rq->out->page_first = MIN(rq->out->page_first, h->va);
 	rq->out->page_last = MAX(rq->out->page_last, last < h->va ? UINT64_MAX : last);
-	if (rq->out->is_json)
+	if (rq->out->cols)
+		head_cols(rq->out->cols, h);
+	else if (rq->out->is_json)
 		head_json(rq->out->buf, h, rq->out->item_cnt == 0);
 	else
 		head_line(rq->out->buf, h, rq->out->has_color);

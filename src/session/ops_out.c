@@ -6,6 +6,7 @@
 #include "session/ops.h"
 
 #include "base/utf8.h"
+#include "session/ops_cols.h"
 
 #include <string.h>
 
@@ -127,7 +128,7 @@ bool ops_out_item(struct ops_out *o)
 	o->item_cnt++;
 	if (o->is_json) {
 		json_obj(&o->json);
-	} else {
+	} else if (!o->cols) {
 		for (size_t i = 0; i < ARRAY_LEN(o->row_texts); i++)
 			o->row_texts[i].len = 0;
 	}
@@ -161,6 +162,10 @@ void ops_out_end_item(struct ops_out *o)
 {
 	if (o->is_json) {
 		json_end_obj(&o->json);
+		return;
+	}
+	if (o->cols) {
+		ops_cols_end_row(o->cols);
 		return;
 	}
 	if (o->op->shape == OPS_OBJECT) {
@@ -265,7 +270,8 @@ void ops_out_end_list(struct ops_out *o, uint64_t total)
 {
 	o->total = total;
 	if (!o->is_json) {
-		ops_out_table(o);
+		if (!o->cols)
+			ops_out_table(o);
 		return;
 	}
 	json_end_arr(&o->json);
@@ -298,6 +304,10 @@ void ops_out_str(struct ops_out *o, const char *key, const char *s, size_t len)
 		json_strn(&o->json, s, len);
 		return;
 	}
+	if (o->cols) {
+		ops_cols_text(o->cols, key, OPS_COL_TEXT, s, len);
+		return;
+	}
 	struct buf *b = ops_cell(o, key);
 	if (b)
 		ops_escape(b, s, len);
@@ -320,6 +330,10 @@ void ops_out_u64(struct ops_out *o, const char *key, uint64_t v)
 		json_u64(&o->json, v);
 		return;
 	}
+	if (o->cols) {
+		ops_cols_u64(o->cols, key, OPS_COL_U64, v);
+		return;
+	}
 	struct buf *b = ops_cell(o, key);
 	if (b)
 		buf_add_dec(b, v);
@@ -330,6 +344,10 @@ void ops_out_addr(struct ops_out *o, const char *key, uint64_t va)
 	if (o->is_json) {
 		json_key(&o->json, key);
 		json_addr(&o->json, va);
+		return;
+	}
+	if (o->cols) {
+		ops_cols_u64(o->cols, key, OPS_COL_ADDR, va);
 		return;
 	}
 	struct buf *b = ops_cell(o, key);
@@ -346,6 +364,10 @@ void ops_out_bool(struct ops_out *o, const char *key, bool v)
 		json_bool(&o->json, v);
 		return;
 	}
+	if (o->cols) {
+		ops_cols_u64(o->cols, key, OPS_COL_BOOL, v);
+		return;
+	}
 	struct buf *b = ops_cell(o, key);
 	if (b)
 		buf_add_str(b, v ? "yes" : "no");
@@ -356,6 +378,10 @@ void ops_out_null(struct ops_out *o, const char *key)
 	if (o->is_json) {
 		json_key(&o->json, key);
 		json_null(&o->json);
+		return;
+	}
+	if (o->cols) {
+		ops_cols_null(o->cols, key);
 		return;
 	}
 	struct buf *b = ops_cell(o, key);
@@ -371,6 +397,10 @@ void ops_out_words(struct ops_out *o, const char *key, const char *const *words,
 		for (size_t i = 0; i < cnt; i++)
 			json_str(&o->json, words[i]);
 		json_end_arr(&o->json);
+		return;
+	}
+	if (o->cols) {
+		ops_cols_words(o->cols, key, words, cnt);
 		return;
 	}
 	struct buf *b = ops_cell(o, key);
