@@ -239,6 +239,19 @@ struct err *ops_invoke_read(struct ops_req *rq, struct ses_snap *sn, struct ops_
 	return NULL;
 }
 
+struct err *ops_invoke_limits(struct ops_req *rq, struct box_opts *ret)
+{
+	uint64_t ms = ops_arg_u64(rq->args, "timeout_ms", 2000), now = ses_now_ns(), end = rq->call->deadline_ns;
+	if (!ms || ms > 600000)
+		return err_new(ERR_INVALID, "--timeout-ms: from 1 to 600000");
+	if (end)
+		ms = MIN(ms, end > now ? (end - now) / 1000000 + 1 : 1);
+	/* Of the processor a second more, so that it is the wall clock that ends the call. */
+	*ret = (struct box_opts){.wall_ms = (uint32_t)ms, .cpu_s = (uint32_t)(ms / 1000) + 1, .mem_len = (uint64_t)256 << 20,
+				 .cancel = rq->call->cancel};
+	return NULL;
+}
+
 /* --- the answer ------------------------------------------------------------------------------------------------------- */
 static double float_of(const struct ops_invoke *v, const struct box_result *r)
 {
@@ -525,17 +538,19 @@ struct err *ops_call_func(struct ops_req *rq)
 {
 	struct ops_invoke v;
 	struct box *b = NULL;
+	struct box_opts opts;
 	int fd = -1;
 	struct err *e = ops_need_consent(rq, rq->sn);
+	if (!e)
+		e = ops_invoke_limits(rq, &opts);
 	if (!e)
 		e = ops_invoke_read(rq, rq->sn, &v);
 	if (!e)
 		e = ops_open_target(rq->sn, &fd);
 	if (e)
 		return e;
-	uint64_t ms = MIN(ops_arg_u64(rq->args, "timeout_ms", 2000), (uint64_t)600000);
-	const struct box_opts opts = {.im = rq->sn->im, .fd = fd, .wall_ms = (uint32_t)ms, .cpu_s = (uint32_t)(ms / 1000) + 1,
-				      .mem_len = OPS_INVOKE_MEM};
+	opts.im = rq->sn->im;
+	opts.fd = fd;
 	e = box_open(&opts, &b);
 	if (!e)
 		e = ops_invoke_run(rq, rq->sn, b, &v);

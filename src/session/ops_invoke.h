@@ -25,10 +25,12 @@ struct ops_invoke {
 	bool has_costs;
 };
 
-#define OPS_INVOKE_MEM ((uint64_t)256 << 20) /* bytes a call may take beside target and image */
-
 /* Reads FUNC, ARGS and --ret of the request. Errors: not_found, invalid. */
 _must_use_ struct err *ops_invoke_read(struct ops_req *rq, struct ses_snap *sn, struct ops_invoke *ret);
+
+/* The limits of a call: --timeout-ms, what is left until the request's deadline, its cancelling. The rest is the caller's to fill.
+ * Errors: invalid. */
+_must_use_ struct err *ops_invoke_limits(struct ops_req *rq, struct box_opts *ret);
 
 /* Calls it and answers. A call that did not come back is the answer's status. */
 _must_use_ struct err *ops_invoke_run(struct ops_req *rq, struct ses_snap *sn, struct box *b, const struct ops_invoke *v);

@@ -582,10 +582,13 @@ static struct err *load_image(struct run *r)
 static struct err *run_image(struct run *r, const char *path)
 {
 	struct ops_req *rq = r->rq;
-	uint64_t check_ns, ms = MIN(ops_arg_u64(rq->args, "timeout_ms", 2000), (uint64_t)600000);
+	struct box_opts opts;
+	uint64_t check_ns;
 	struct err *e = check_image(r, path);
 	if (!e)
 		e = ops_need_consent(rq, r->sn);
+	if (!e)
+		e = ops_invoke_limits(rq, &opts);
 	check_ns = r->v.check_ns;
 	if (!e)
 		e = ops_invoke_read(rq, r->sn, &r->v);
@@ -599,8 +602,10 @@ static struct err *run_image(struct run *r, const char *path)
 	r->v.code_va = code_va_of(r->bin, r->v.va);
 	if (!r->v.code_va)
 		return err_new(ERR_NOT_FOUND, "%s: is not in %s", ops_arg_str(rq->args, "func"), path);
-	const struct box_opts opts = {.im = r->sn->im, .fd = r->fd, .wall_ms = (uint32_t)ms, .cpu_s = (uint32_t)(ms / 1000) + 1,
-				      .mem_len = OPS_INVOKE_MEM, .code = r->code, .code_fd = r->file->fd};
+	opts.im = r->sn->im;
+	opts.fd = r->fd;
+	opts.code = r->code;
+	opts.code_fd = r->file->fd;
 	e = box_open(&opts, &r->box);
 	r->v.has_costs = true;
 	r->v.check_ns = check_ns;

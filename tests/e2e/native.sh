@@ -45,16 +45,18 @@ if command -v readelf >/dev/null; then
 else
 	skip "the object as others see it" "no readelf"
 fi
+# No result here hangs on how long it took.
+image() { "$SCRY" native run "$@" --timeout-ms 60000; }
 # --- consent
-status "refused at first" 1 "$SCRY" native run $I outer 5 2
+status "refused at first" 1 image $I outer 5 2
 like "says how to agree" 'yes-run-target' "$ERR"
-status "agreed" 0 "$SCRY" native run $I outer 5 2 --yes-run-target
+status "agreed" 0 image $I outer 5 2 --yes-run-target
 # --- the same results as the machine code
 same() {
 	local func=$1
 	shift
-	json "$func from the image" "d['end'] == 'returned' and d['check_ns'] > 0 and d['map_ns'] > 0" "$SCRY" native run $I "$func" "$@" --json
-	is "$func as its machine code" "$("$SCRY" call $P "$func" "$@" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["ret"], d["ret_float"], d["mem"])')" \
+	json "$func from the image" "d['end'] == 'returned' and d['check_ns'] > 0 and d['map_ns'] > 0" image $I "$func" "$@" --json
+	is "$func as its machine code" "$("$SCRY" call $P --timeout-ms 60000 "$func" "$@" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["ret"], d["ret_float"], d["mem"])')" \
 		"$(python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(d["ret"], d["ret_float"], d["mem"])' "$WORK/json")"
 }
 same outer 5 2
@@ -65,15 +67,15 @@ same upper 'some text'
 same copy 'some text'
 same mean 'buf:000000000000f03f0000000000001040' 2 --ret double
 same count
-json "an import ends it" 'd["end"] == "exited" and d["import"] == "exit"' "$SCRY" native run $I leave --json
+json "an import ends it" 'd["end"] == "exited" and d["import"] == "exit"' image $I leave --json
 json "it is the image that runs: no address of the target" 'd["signal"] == "SIGSEGV" and d["fault_addr"] == "0x10" and d["where"] is None' \
-	"$SCRY" native run $I faults 0x10 --json
-json "machine code where the image has none" 'd["ret_int"] == 9' "$SCRY" native run "$WORK/one.img" outer 5 2 --json
-like "what the check costs is apart" 'image: [0-9]+ ns to check its bytes, [0-9]+ ns to map it' "$("$SCRY" native run $I count)"
+	image $I faults 0x10 --json
+json "machine code where the image has none" 'd["ret_int"] == 9' image "$WORK/one.img" outer 5 2 --json
+like "what the check costs is apart" 'image: [0-9]+ ns to check its bytes, [0-9]+ ns to map it' "$(image $I count)"
 # --- what is not the image that was built
-status "a function that is not in it" 1 "$SCRY" native run "$WORK/one.img" count
+status "a function that is not in it" 1 image "$WORK/one.img" count
 cp $I "$WORK/moved.img"
-status "the same bytes elsewhere" 0 "$SCRY" native run "$WORK/moved.img" count
+status "the same bytes elsewhere" 0 image "$WORK/moved.img" count
 for at in 0 100 5000 -1; do
 	cp $I "$WORK/bad.img"
 	python3 - "$WORK/bad.img" $at <<'PY'
@@ -82,23 +84,23 @@ b = bytearray(open(sys.argv[1], "rb").read())
 b[int(sys.argv[2])] ^= 1
 open(sys.argv[1], "wb").write(b)
 PY
-	status "a bit at $at" 3 "$SCRY" native run "$WORK/bad.img" count
+	status "a bit at $at" 3 image "$WORK/bad.img" count
 done
 like "says why" 'not the bytes' "$ERR"
 for len in 0 10 4096 -1; do
 	head -c $len $I >"$WORK/bad.img"
-	status "cut to $len bytes" 3 "$SCRY" native run "$WORK/bad.img" count
+	status "cut to $len bytes" 3 image "$WORK/bad.img" count
 done
-status "a program is no image" 3 "$SCRY" native run /bin/true main
-status "nor what is not there" 3 "$SCRY" native run "$WORK/nothing" main
+status "a program is no image" 3 image /bin/true main
+status "nor what is not there" 3 image "$WORK/nothing" main
 status "another store knows nothing of it" 3 env SCRY_STORE="$WORK/other" "$SCRY" native run $I count
-status "without a store there is none" 2 "$SCRY" native run --no-store $I count
+status "without a store there is none" 2 image --no-store $I count
 status "nor is one built" 2 "$SCRY" native build --no-store $P -o "$WORK/x.img" count
 status "the target is not written" 2 "$SCRY" native build $P -o $P count
 status "no function" 1 "$SCRY" native build $P -o "$WORK/x.img" nowhere
 status "nothing asked for" 2 "$SCRY" native build $P -o "$WORK/x.img"
 status "nowhere to put it" 3 "$SCRY" native build $P -o /proc/no/where count
 printf x >>$P
-status "a target that changed" 3 "$SCRY" native run $I count
+status "a target that changed" 3 image $I count
 like "says that" 'not the file any more' "$ERR"
 plan

@@ -9,14 +9,18 @@
 #include "lib/subject.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -69,6 +73,64 @@ static const char source[] =
 	"void smash(void) { char b[8]; memset(b, 'A', 400); __asm__ volatile(\"\" :: \"r\"(b) : \"memory\"); }\n"
 	"void unhandled(void) { register unsigned long sp __asm__(\"rsp\"); __asm__ volatile(\"xor %%esp, %%esp; push %%rax\" : \"+r\"(sp)); }\n";
 
+/* What a program can do to its own process without the help of the kernel, or with rt_sigreturn, which handlers need. */
+static const char attacks[] =
+	"#define _GNU_SOURCE\n#include <string.h>\n#include <ucontext.h>\n"
+	"long add(long a, long b) { return a + b; }\n"
+	"static long call(long nr, long a, long b, long c, long d) { long r; register long e __asm__(\"r10\") = d;\n"
+	"  register long f __asm__(\"r8\") = -1, g __asm__(\"r9\") = 0;\n"
+	"  __asm__ volatile(\"syscall\" : \"=a\"(r) : \"0\"(nr), \"D\"(a), \"S\"(b), \"d\"(c), \"r\"(e), \"r\"(f), \"r\"(g)"
+	" : \"rcx\", \"r11\", \"memory\"); return r; }\n"
+	"static char other_stack[65536];\n"
+	/* All signals blocked, no stack for their handlers, and a code segment of 64 or 32 bits. */
+	"static void become(void (*to)(void), unsigned long cs) { ucontext_t u; memset(&u, 0, sizeof(u));\n"
+	"  greg_t *g = u.uc_mcontext.gregs; g[REG_RIP] = (greg_t)to; g[REG_RSP] = (greg_t)(other_stack + 60000); g[REG_EFL] = 0x202;\n"
+	"  g[REG_CSGSFS] = (greg_t)(cs | 0x2bul << 48); u.uc_flags = 6; u.uc_stack.ss_flags = 2; memset(&u.uc_sigmask, 0xff, 8);\n"
+	"  __asm__ volatile(\"mov %0, %%rsp; mov $15, %%eax; syscall\" :: \"r\"(&u) : \"memory\"); }\n"
+	"static void loop(void) { for (;;) __asm__ volatile(\"\"); }\n"
+	"static void getpid_now(void) { call(39, 0, 0, 0, 0); loop(); }\n"
+	"static void fault(void) { *(volatile char *)8 = 1; loop(); }\n"
+	"static void old_getpid(void) { __asm__ volatile(\"mov $20, %eax; int $0x80; 1: jmp 1b\"); }\n"
+	"static void fast_getpid(void) { __asm__ volatile(\"mov $20, %eax; .byte 0x0f, 0x34; 1: jmp 1b\"); }\n"
+	"void blocked_loop(void) { become(loop, 0x33); }\n"
+	"void blocked_call(void) { become(getpid_now, 0x33); }\n"
+	"void blocked_fault(void) { become(fault, 0x33); }\n"
+	"void compat_call(void) { become(old_getpid, 0x23); }\n"
+	"void compat_fast(void) { become(fast_getpid, 0x23); }\n"
+	"void compat_iret(void) { __asm__ volatile(\"push $0x2b; lea other_stack+60000(%rip), %rax; push %rax; push $0x202; push $0x23;\"\n"
+	"  \"lea old_getpid(%rip), %rax; push %rax; iretq\"); }\n"
+	"void no_frame(void) { __asm__ volatile(\"xor %esp, %esp; mov $15, %eax; syscall\"); }\n"
+	"void wide_number(void) { call(39 | 1l << 32, 0, 0, 0, 0); }\n"
+	"void sys_enter(void) { __asm__ volatile(\"mov $20, %eax; .byte 0x0f, 0x34\"); }\n"
+	"void sys_ret(void) { __asm__ volatile(\".byte 0x48, 0x0f, 0x07\"); }\n"
+	"void halt(void) { __asm__ volatile(\"hlt\"); }\n"
+	"void no_interrupts(void) { __asm__ volatile(\"cli\"); }\n"
+	"void port(void) { __asm__ volatile(\"in $0x60, %%al\" ::: \"rax\"); }\n"
+	"void counter(void) { __asm__ volatile(\"xor %%ecx, %%ecx; rdpmc\" ::: \"rax\", \"rcx\", \"rdx\"); }\n"
+	"void control(void) { __asm__ volatile(\"mov %%cr0, %%rax\" ::: \"rax\"); }\n"
+	"void model(void) { __asm__ volatile(\"xor %%ecx, %%ecx; wrmsr\" ::: \"rax\", \"rcx\", \"rdx\"); }\n"
+	"void steps(void) { __asm__ volatile(\"pushf; orl $0x100, (%rsp); popf; nop; nop\"); }\n"
+	"long unaligned(void) { __asm__ volatile(\"pushf; orl $0x40000, (%rsp); popf\"); return 7; }\n"
+	"long unaligned_fault(void) { unaligned(); return *(volatile long *)(other_stack + 1); }\n"
+	"long backwards(void) { __asm__ volatile(\"std\"); return 7; }\n"
+	"void no_fs(void) { __asm__ volatile(\"xor %%eax, %%eax; mov %%ax, %%fs; mov %%ax, %%gs; mov %%ax, %%ds; mov %%ax, %%es\" ::: \"rax\");\n"
+	"  *(volatile char *)8 = 1; }\n"
+	"void no_keys(void) { __asm__ volatile(\"mov $-4, %%eax; xor %%ecx, %%ecx; xor %%edx, %%edx; .byte 0x0f, 0x01, 0xef\""
+	" ::: \"rax\", \"rcx\", \"rdx\", \"memory\"); *(volatile char *)other_stack = 1; }\n"
+	"void transaction(void) { __asm__ volatile(\".byte 0xc7, 0xf8, 0, 0, 0, 0\" ::: \"rax\", \"memory\"); call(39, 0, 0, 0, 0); }\n"
+	"long by_vsyscall(void) { long t[2]; return ((long (*)(long *, void *))0xffffffffff600000)(t, 0); }\n"
+	"void nowhere(void) { __asm__ volatile(\"mov $0x8000000000000000, %rax; jmp *%rax\"); }\n"
+	"void wild_stack(void) { __asm__ volatile(\"mov $0x4141414141414141, %rsp; push %rax\"); }\n"
+	"void huge_stack(void) { volatile char b[1 << 30]; b[0] = 1; b[(1 << 30) - 1] = 1; }\n"
+	"long reads(const char *p) { return *(volatile const char *)p; }\n"
+	"void smears(volatile char *p, long n) { while (n-- > 0) *p++ = 0x41; }\n"
+	"long *result_at; void forges(long *s, long n) { for (long i = 0; i < n; i++) s[i] = 3; call(231, 0, 0, 0, 0); }\n"
+	"long over_code(void) { return call(9, (long)&add & -4096, 4096, 3, 0x100022); }\n"
+	"long run_made(void) { long p = call(9, 0x300000000000, 4096, 3 | 7l << 32, 0x100022 | 1l << 32); *(char *)p = (char)0xc3;\n"
+	"  ((void (*)(void))p)(); return 1; }\n"
+	"long all_memory(void) { long n = 0; for (long p = 0x300000000000; n < 4096 && call(9, p, 1 << 20, 3, 0x100022) == p; p += 1 << 21, n++)\n"
+	"  memset((void *)p, 1, 1 << 20); return n; }\n";
+
 struct target {
 	struct subject *subject;
 	struct buf bytes;
@@ -77,13 +139,15 @@ struct target {
 	int fd;
 };
 
-static struct target *target_new(const char *command)
+#define MEM_LEN (64u << 20)
+
+static struct target *target_of(const char *text, const char *command)
 {
 	struct target *t = calloc(1, sizeof(*t));
 	struct image_data d;
 	static const uint8_t sha[32];
 	assert_non_null(t);
-	t->subject = subject_new(".c", source, command);
+	t->subject = subject_new(".c", text, command);
 	if (!t->subject)
 		skip();
 	assert_null(image_data_from_fmt(t->subject->bin, sha, &d));
@@ -92,11 +156,16 @@ static struct target *target_new(const char *command)
 	assert_null(image_open_mem(t->bytes.data, t->bytes.len, t->subject->bin->bytes, t->subject->bin->bytes_len, NULL, &t->im));
 	t->fd = open(t->subject->path, O_RDONLY | O_CLOEXEC);
 	assert_true(t->fd >= 0);
-	const struct box_opts opts = {.im = t->im, .fd = t->fd, .wall_ms = 20000, .cpu_s = 2, .mem_len = 64 << 20};
+	const struct box_opts opts = {.im = t->im, .fd = t->fd, .wall_ms = 20000, .cpu_s = 1, .mem_len = MEM_LEN};
 	struct err *e = box_open(&opts, &t->box);
 	if (e)
 		fail_msg("%s", e->text);
 	return t;
+}
+
+static struct target *target_new(const char *command)
+{
+	return target_of(source, command);
 }
 
 static void target_free(struct target *t)
@@ -215,7 +284,7 @@ static void check_hostile(struct target *t)
 	assert_int_equal(run3(t, "divide", 1, 0, 0).signal, SIGFPE);
 	assert_int_equal(run3(t, "deep", 0, 0, 0).signal, SIGSEGV);
 	/* Every system call there is, but those the harness itself needs. */
-	for (long nr = 0; nr < 470; nr++) {
+	for (long nr = 0; nr < 600; nr++) {
 		if (nr == SYS_exit_group || nr == SYS_rt_sigreturn || nr == SYS_clock_gettime)
 			continue;
 		r = run3(t, "call", (uint64_t)nr, 0, 0);
@@ -243,6 +312,190 @@ static void check_hostile(struct target *t)
 	assert_true(r.end == BOX_SIGNAL || r.end == BOX_KILLED);
 	/* And it still works. */
 	assert_int_equal(run3(t, "add", 1, 1, 0).rax, 2);
+}
+
+/* How each may end: a bit for each enum box_end. */
+#define ENDS(e) (1u << (e))
+static const struct {
+	const char *name;
+	unsigned ends;
+	int signal; /* of BOX_SIGNAL and BOX_KILLED; 0: any */
+	int syscall_nr;
+} attack_table[] = {
+	{"blocked_loop", ENDS(BOX_TIMEOUT), 0, 0},
+	{"blocked_call", ENDS(BOX_KILLED), SIGSYS, 0},
+	{"blocked_fault", ENDS(BOX_KILLED), SIGSEGV, 0},
+	{"compat_call", ENDS(BOX_KILLED), SIGSYS, 0},
+	{"compat_fast", ENDS(BOX_KILLED), 0, 0}, /* AMD has no such instruction */
+	{"compat_iret", ENDS(BOX_KILLED), SIGSYS, 0},
+	{"no_frame", ENDS(BOX_SIGNAL) | ENDS(BOX_KILLED), SIGSEGV, 0},
+	{"wide_number", ENDS(BOX_SYSCALL), 0, SYS_getpid},
+	{"sys_enter", ENDS(BOX_KILLED) | ENDS(BOX_SIGNAL), 0, 0},
+	{"sys_ret", ENDS(BOX_SIGNAL), 0, 0},
+	{"halt", ENDS(BOX_SIGNAL), SIGSEGV, 0},
+	{"no_interrupts", ENDS(BOX_SIGNAL), SIGSEGV, 0},
+	{"port", ENDS(BOX_SIGNAL), SIGSEGV, 0},
+	{"counter", ENDS(BOX_SIGNAL), SIGSEGV, 0},
+	{"control", ENDS(BOX_SIGNAL), SIGSEGV, 0},
+	{"model", ENDS(BOX_SIGNAL), SIGSEGV, 0},
+	{"steps", ENDS(BOX_SIGNAL), SIGTRAP, 0},
+	{"unaligned", ENDS(BOX_RETURNED), 0, 0},
+	{"unaligned_fault", ENDS(BOX_SIGNAL) | ENDS(BOX_KILLED), 0, 0},
+	{"backwards", ENDS(BOX_RETURNED), 0, 0},
+	{"no_fs", ENDS(BOX_SIGNAL) | ENDS(BOX_KILLED), 0, 0},
+	{"no_keys", ENDS(BOX_SIGNAL) | ENDS(BOX_KILLED), 0, 0}, /* SIGILL where there are no keys */
+	{"transaction", ENDS(BOX_SIGNAL) | ENDS(BOX_SYSCALL), SIGILL, SYS_getpid},
+	{"by_vsyscall", ENDS(BOX_SIGNAL) | ENDS(BOX_SYSCALL), SIGSEGV, SYS_gettimeofday},
+	{"nowhere", ENDS(BOX_SIGNAL), 0, 0},
+	{"wild_stack", ENDS(BOX_SIGNAL), 0, 0},
+	{"huge_stack", ENDS(BOX_SIGNAL), SIGSEGV, 0},
+	{"run_made", ENDS(BOX_SIGNAL), SIGSEGV, 0},
+};
+
+static void expect(const char *name, const struct box_result *r, unsigned ends, int sig, int nr)
+{
+	bool is_good = ENDS(r->end) & ends;
+	if (r->end == BOX_SIGNAL || r->end == BOX_KILLED)
+		is_good &= !sig || r->signal == sig;
+	if (r->end == BOX_SYSCALL)
+		is_good &= r->syscall_nr == nr;
+	if (!is_good)
+		fail_msg("%s: %s, signal %d, call %d", name, box_end_name(r->end), r->signal, r->syscall_nr);
+}
+
+/* Every byte the process can write but the target's, a mapping in each call: the first and the last of it. */
+static void smear_all(struct target *t)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[400];
+	unsigned cnt = 0;
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		unsigned long from, to;
+		char perm[5];
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, perm) != 3 || perm[1] != 'w')
+			continue;
+		unsigned long len = to - from < 1 << 16 ? to - from : 1 << 16;
+		run3(t, "smears", from, len, 0);
+		run3(t, "smears", to - len, len, 0);
+		cnt++;
+	}
+	fclose(maps);
+	assert_true(cnt > 3);
+	assert_int_equal(run3(t, "add", 1, 1, 0).rax, 2);
+}
+
+/* What tells the time without a call is not there. */
+static void check_clocks(struct target *t)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[400];
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		unsigned long from;
+		if (sscanf(line, "%lx-", &from) != 1 || !(strstr(line, "[vdso") || strstr(line, "[vvar")))
+			continue;
+		struct box_result r = run3(t, "reads", from, 0, 0);
+		if (r.end != BOX_SIGNAL)
+			fail_msg("read: %s", line);
+	}
+	fclose(maps);
+}
+
+static void test_attacks(void **state)
+{
+	(void)state;
+	/* The stack of this process may grow without end: that of a call may not. */
+	struct rlimit was, now;
+	assert_int_equal(getrlimit(RLIMIT_STACK, &was), 0);
+	now = (struct rlimit){was.rlim_max, was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_STACK, &now), 0);
+	struct target *t = target_of(attacks, "gcc -O1 -w -shared -fPIC -fno-stack-protector -fno-optimize-sibling-calls $SRC -o $OUT");
+	for (size_t i = 0; i < sizeof(attack_table) / sizeof(*attack_table); i++) {
+		struct box_result r = run3(t, attack_table[i].name, 0, 0, 0);
+		expect(attack_table[i].name, &r, attack_table[i].ends, attack_table[i].signal, attack_table[i].syscall_nr);
+	}
+	struct box_result r = run3(t, "reads", (uintptr_t)__builtin_frame_address(0) - (64 << 20), 0, 0);
+	expect("the stack 64 MB below", &r, ENDS(BOX_SIGNAL), SIGSEGV, 0);
+	assert_true((int64_t)run3(t, "over_code", 0, 0, 0).rax < 0);
+	/* What can be had is what was given, whatever it is asked for; the rest of it the harness itself may have used. */
+	r = run3(t, "all_memory", 0, 0, 0);
+	assert_int_equal(r.end, BOX_RETURNED);
+	assert_in_range(r.rax, MEM_LEN / 2 >> 20, MEM_LEN >> 20);
+	r = run3(t, "forges", (uintptr_t)t->box->shared, sizeof(*t->box->shared) / 8, 0);
+	/* An answer it made up, perhaps, but one within its bounds. */
+	assert_true(r.end < BOX_END_COUNT && (!r.bufs_valid || r.bufs_len == 0));
+	smear_all(t);
+	check_clocks(t);
+	/* The same as trials, for which memory is made and signals are used. */
+	for (size_t i = 0; i < sizeof(attack_table) / sizeof(*attack_table); i++) {
+		struct box_outcome o;
+		const struct box_trial trial = {.va = va_of(t, attack_table[i].name), .seed = i, .cpu_ms = 50};
+		struct err *e = box_try(t->box, &trial, &o);
+		if (e)
+			fail_msg("%s: %s", attack_table[i].name, e->text);
+	}
+	assert_int_equal(run3(t, "add", 1, 1, 0).rax, 2);
+	assert_int_equal(setrlimit(RLIMIT_STACK, &(struct rlimit){was.rlim_cur, now.rlim_max}), 0);
+	target_free(t);
+}
+
+/* Limits that are lower than those of a call stay as they are. */
+static void test_low_limits(void **state)
+{
+	(void)state;
+	struct rlimit was;
+	assert_int_equal(getrlimit(RLIMIT_CPU, &was), 0);
+	struct target *t = target_new("gcc -O1 -w -shared -fPIC -fno-stack-protector $SRC -o $OUT");
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		/* In a process of its own: a hard limit does not come back. */
+		const struct rlimit low = {600, 600};
+		const struct box_opts opts = {.im = t->im, .fd = t->fd, .wall_ms = 20000, .cpu_s = 1000, .mem_len = MEM_LEN};
+		struct box *b;
+		struct box_result r;
+		const struct box_arg args[] = {INT(40), INT(2)};
+		bool ok = !setrlimit(RLIMIT_CPU, &low) && (geteuid() || !setuid(65534)) && !box_open(&opts, &b) &&
+			  !box_call(b, va_of(t, "add"), args, 2, &r) && r.rax == 42;
+		_exit(!ok);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	target_free(t);
+}
+
+/* Who is asked to stop does not wait for a call that runs for ever. */
+static void *cancel_soon(void *arg)
+{
+	atomic_bool *cancel = arg;
+	usleep(20000);
+	atomic_store(cancel, true);
+	return NULL;
+}
+
+static void test_cancel(void **state)
+{
+	(void)state;
+	struct target *t = target_new("gcc -O1 -w -shared -fPIC -fno-stack-protector $SRC -o $OUT");
+	atomic_bool cancel = false;
+	const struct box_opts opts = {.im = t->im, .fd = t->fd, .wall_ms = 600000, .cpu_s = 600, .mem_len = MEM_LEN, .cancel = &cancel};
+	struct box *b;
+	struct box_result r;
+	pthread_t thread;
+	assert_null(box_open(&opts, &b));
+	assert_int_equal(pthread_create(&thread, NULL, cancel_soon, &cancel), 0);
+	struct err *e = box_call(b, va_of(t, "forever"), NULL, 0, &r);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_CANCELLED);
+	err_free(e);
+	pthread_join(thread, NULL);
+	e = box_call(b, va_of(t, "forever"), NULL, 0, &r);
+	assert_non_null(e);
+	err_free(e);
+	box_close(b);
+	target_free(t);
 }
 
 static struct box_outcome try(struct target *t, const char *name, uint64_t seed)
@@ -413,6 +666,9 @@ int main(void)
 		cmocka_unit_test(test_fixed),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_attacks),
+		cmocka_unit_test(test_low_limits),
+		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_truncated),
 	};

@@ -12,9 +12,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -32,15 +32,6 @@ const char *box_end_name(enum box_end e)
 }
 
 /* --- the zygote --------------------------------------------------------------------------------------------------- */
-/* The vDSO answers questions about time without a system call: not for the target. */
-static void drop_vdso(void)
-{
-	uint64_t at = getauxval(AT_SYSINFO_EHDR);
-	/* It is at most a few pages; what holds its variables lies right before it and is useless without. */
-	if (at)
-		munmap((void *)(uintptr_t)at, 2 * 4096);
-}
-
 static void reset_signals(void)
 {
 	struct sigaction act = {.sa_handler = SIG_DFL};
@@ -76,45 +67,70 @@ static void keep_files(int a, int b, int c)
 	syscall(SYS_close_range, from, ~0u, 0u);
 }
 
-static struct box_report one_call(struct box *b)
+/* How often a zygote that waits for a call looks whether anybody still wants to know. */
+#define LOOK_NS 250000000u
+
+static bool is_alone(int fd)
+{
+	struct pollfd p = {.fd = fd};
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
+}
+
+/* Waits for the end of the call; false when its time is over or nobody waits for it. */
+static bool wait_call(const struct box *b, int fd, pid_t pid, int *ret_status, struct rusage *ret_used)
+{
+	uint64_t now = box_now_ns(), end = now + b->opts.wall_ms * UINT64_C(1000000);
+	sigset_t chld;
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	for (;;) {
+		/* One that was left over from the call before ends the wait early. */
+		if (wait4(pid, ret_status, WNOHANG, ret_used) == pid)
+			return true;
+		if (now >= end || is_alone(fd))
+			return false;
+		const struct timespec limit = {0, (long)MIN(end - now, (uint64_t)LOOK_NS)};
+		syscall(SYS_rt_sigtimedwait, &chld, NULL, &limit, _NSIG / 8);
+		now = box_now_ns();
+	}
+}
+
+static struct box_report one_call(struct box *b, int fd)
 {
 	struct box_report r = {0};
+	struct rusage used = {0};
 	b->shared->state = BOX_STATE_STARTED;
+	pid_t own = getpid();
 	long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (pid == 0) {
 		sigset_t none;
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		box_run(b);
+		if (getppid() == own)
+			box_run(b);
+		syscall(SYS_exit_group, 1);
 	}
 	if (pid < 0) {
 		r.status = -1;
 		return r;
 	}
-	const struct timespec limit = {b->opts.wall_ms / 1000, (long)(b->opts.wall_ms % 1000) * 1000000};
-	sigset_t chld;
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
-	while (syscall(SYS_rt_sigtimedwait, &chld, NULL, &limit, _NSIG / 8) < 0 && errno == EINTR)
-		;
-	int status = 0;
-	if (waitpid((pid_t)pid, &status, WNOHANG) == 0) {
+	if (!wait_call(b, fd, (pid_t)pid, &r.status, &used)) {
 		kill((pid_t)pid, SIGKILL);
 		r.is_timeout = 1;
-		while (waitpid((pid_t)pid, &status, 0) < 0 && errno == EINTR)
+		while (wait4((pid_t)pid, &r.status, 0, &used) < 0 && errno == EINTR)
 			;
 	}
-	/* A late one of this call must not end the wait of the next. */
-	const struct timespec none = {0};
-	while (syscall(SYS_rt_sigtimedwait, &chld, NULL, &none, _NSIG / 8) > 0)
-		;
-	r.status = status;
+	/* Who blocks SIGXCPU is killed at the hard limit. */
+	r.is_timeout |= WIFSIGNALED(r.status) && WTERMSIG(r.status) == SIGKILL &&
+			used.ru_utime.tv_sec + used.ru_stime.tv_sec >= b->opts.cpu_s;
 	return r;
 }
 
 _Noreturn static void zygote(struct box *b, int fd)
 {
+	/* A key at the terminal is for who asked, and ends the call through it. */
+	setsid();
 	reset_signals();
 	keep_files(fd, b->opts.fd, b->opts.code ? b->opts.code_fd : fd);
 	const struct box_object target = {b->opts.im, b->slide}, code = {b->opts.code, b->code_slide};
@@ -127,7 +143,7 @@ _Noreturn static void zygote(struct box *b, int fd)
 	keep_files(fd, fd, fd);
 	box_shadow_init();
 	box_import_init();
-	drop_vdso();
+	box_drop_clocks();
 	char text[128] = "";
 	if (why)
 		strncpy(text, why, sizeof(text) - 1);
@@ -140,7 +156,7 @@ _Noreturn static void zygote(struct box *b, int fd)
 			continue;
 		if (n != 1)
 			break;
-		struct box_report r = one_call(b);
+		struct box_report r = one_call(b, fd);
 		if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
 			break;
 	}
@@ -358,11 +374,22 @@ void box_take_result(struct box *b, const struct box_report *report, uint32_t bu
 	ret->bufs_valid = true;
 }
 
+static bool is_answered(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	return poll(&p, 1, 50) > 0;
+}
+
 /* Sends the request that is in the shared memory and waits for the end of the call. */
 static struct err *do_call(struct box *b, struct box_report *report)
 {
 	if (send(b->fd, "c", 1, MSG_NOSIGNAL) != 1)
 		return err_new(ERR_IO, "the sandbox is gone");
+	while (b->opts.cancel && !is_answered(b->fd))
+		if (atomic_load(b->opts.cancel)) {
+			kill(b->pid, SIGKILL);
+			return err_new(ERR_CANCELLED, "cancelled");
+		}
 	ssize_t n;
 	do
 		n = recv(b->fd, report, sizeof(*report), 0);

@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "image/image.h"
 
+#include <stdatomic.h>
+
 /*
  * Runs single functions of a target natively, in a locked-down process of their own.
  *
@@ -25,6 +27,7 @@ struct box_opts {
 	uint32_t wall_ms;       /* a call is killed after this */
 	uint32_t cpu_s;
 	uint64_t mem_len;       /* bytes a call may take beside the target itself */
+	const atomic_bool *cancel; /* may be null; a call that runs when it becomes true ends, and the box with it */
 	/* Optional: recompiled functions, a shared object that needs nothing but the models of imports; see box_try(). */
 	const struct image *code;
 	int code_fd;
@@ -80,7 +83,7 @@ _must_use_ struct err *box_open(const struct box_opts *opts, struct box **ret);
 void box_close(struct box *b);
 
 /* Calls the function at `va` (an address as the file gives it) by the System V ABI. Errors: invalid (too many arguments,
- * address not in the target), env, io. How the function ended is no error. */
+ * address not in the target), env, io, cancelled. How the function ended is no error. */
 _must_use_ struct err *box_call(struct box *b, uint64_t va, const struct box_arg *args, unsigned arg_cnt,
 				struct box_result *ret);
 

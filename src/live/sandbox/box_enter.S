@@ -50,7 +50,9 @@ box_enter_back:
 	mov %rdx, 208(%rdi)
 	movups %xmm0, 80(%rdi)
 	movups %xmm1, 96(%rdi)
-	cld
+	/* No flag the function may have set (direction, alignment checks) is for the harness. */
+	pushq $0x2
+	popfq
 	/* A value on the x87 stack: its top is no longer 0. */
 	fnstsw %ax
 	shr $11, %eax

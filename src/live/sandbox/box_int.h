@@ -22,6 +22,7 @@
 #define BOX_HEAP_LEN (64u << 20)
 #define BOX_LAZY 0x200000000000ul  /* where pointers of trials point; memory is made when it is touched */
 #define BOX_LOW 0x10000ul          /* nothing is made below: null and what lies near it */
+#define BOX_OWN_STACK_LEN (8u << 20) /* what the stack of the process itself may grow to */
 #define BOX_DUMMY 0x77000000ul     /* a page that objects of other libraries (stdout, environ) point to */
 
 /* Registers at the start and the end of a call; known to box_enter.S by offset. */
@@ -79,7 +80,7 @@ enum box_missing { BOX_NO_LANDLOCK = 1, BOX_NO_TSC = 2, BOX_NO_SHADOW = 4 };
 
 enum box_state { BOX_STATE_STARTED, BOX_STATE_LOCK_FAILED, BOX_STATE_RUNNING, BOX_STATE_DONE };
 
-/* What the zygote says of a call. */
+/* What the zygote says of a call. `status` of -1: it could not be begun. */
 struct box_report {
 	int32_t status; /* of waitpid() */
 	uint32_t is_timeout;
@@ -123,8 +124,12 @@ void box_import_entry(void);
 bool box_lock(struct box *b);
 /* Unmaps memory shared with other processes that is or could be made writable, all but the page at `keep`. */
 bool box_drop_shared(const void *keep);
+/* Unmaps what box_drop_shared() saw of the vDSO and its variables; libc must not be asked the time from here on. */
+void box_drop_clocks(void);
 /* Bytes of private writable memory this process has, as RLIMIT_DATA counts them. */
 uint64_t box_data_len(void);
+/* CLOCK_MONOTONIC, without the vDSO. */
+uint64_t box_now_ns(void);
 /* What namespaces clone() can make here. */
 unsigned long box_namespaces(void);
 /* Runs the request in `shared` and ends the process. */

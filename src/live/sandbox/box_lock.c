@@ -37,13 +37,29 @@ static uint64_t take_hex(const char **p, const char *end)
 	return v;
 }
 
-/* One line of /proc/self/maps: "from-to perm ...". */
+/* Pages of the kernel's that tell the time without a call. */
+static struct {
+	uint64_t from, len;
+} clocks[8];
+static unsigned clock_cnt;
+
+static bool ends_in_clock(const char *p, const char *end)
+{
+	const char *name = memrchr(p, '[', (size_t)(end - p));
+	return name && end - name > 5 && (!memcmp(name, "[vdso", 5) || !memcmp(name, "[vvar", 5));
+}
+
+/* One line of /proc/self/maps: "from-to perm ... name". */
 static bool drop_line(const char *p, const char *end, const void *keep)
 {
 	uint64_t from = take_hex(&p, end);
 	if (p >= end || *p++ != '-')
 		return true;
 	uint64_t to = take_hex(&p, end);
+	if (clock_cnt < sizeof(clocks) / sizeof(clocks[0]) && ends_in_clock(p, end)) {
+		clocks[clock_cnt].from = from;
+		clocks[clock_cnt++].len = to - from;
+	}
 	if (end - p < 5 || p[4] != 's' || from == (uintptr_t)keep)
 		return true;
 	/* Whether a read-only one could be made writable only the attempt tells. */
@@ -74,6 +90,12 @@ bool box_drop_shared(const void *keep)
 		p = nl ? nl + 1 : end;
 	}
 	return ok;
+}
+
+void box_drop_clocks(void)
+{
+	for (unsigned i = 0; i < clock_cnt; i++)
+		munmap((void *)(uintptr_t)clocks[i].from, clocks[i].len);
 }
 
 uint64_t box_data_len(void)
@@ -110,10 +132,16 @@ static bool lock_limits(uint64_t mem_len, uint32_t cpu_s)
 	} limits[] = {
 		{RLIMIT_CPU, cpu_s}, {RLIMIT_FSIZE, 0}, {RLIMIT_CORE, 0}, {RLIMIT_NOFILE, 0}, {RLIMIT_NPROC, 0},
 		{RLIMIT_MEMLOCK, 0}, {RLIMIT_MSGQUEUE, 0}, {RLIMIT_DATA, mem_len},
+		/* What the stack of the process grows by is not counted as data. */
+		{RLIMIT_STACK, BOX_OWN_STACK_LEN},
 	};
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		/* At the hard limit of time the kernel sends SIGKILL, which says nothing; SIGXCPU comes at the soft one, a second before. */
-		const struct rlimit r = {limits[i].max, limits[i].max + (limits[i].what == RLIMIT_CPU)};
+		struct rlimit r, old;
+		if (getrlimit((__rlimit_resource_t)limits[i].what, &old))
+			return false;
+		r.rlim_cur = MIN(limits[i].max, old.rlim_max);
+		r.rlim_max = MIN(limits[i].max + (limits[i].what == RLIMIT_CPU), old.rlim_max);
 		if (setrlimit((__rlimit_resource_t)limits[i].what, &r))
 			return false;
 	}

@@ -28,8 +28,20 @@ static void *at(uint64_t addr)
 	return (void *)(uintptr_t)addr;
 }
 
-/* Maps [from, to) without content; what is mapped there already (the last page of the segment before) stays. */
-static bool map_zero(uint64_t from, uint64_t to)
+/* Whether one of the segments that are mapped already, those before number `seg`, has the page. */
+static bool is_own_page(const struct box_object *o, uint32_t seg, uint64_t page)
+{
+	const struct space *s = image_space(o->im);
+	for (uint32_t i = 0; i < seg; i++) {
+		uint64_t va = s->segs[i].va + o->slide;
+		if (s->segs[i].mem_len && page >= page_down(va) && page < page_up(va + s->segs[i].mem_len))
+			return true;
+	}
+	return false;
+}
+
+/* Maps [from, to) of segment `seg` without content; a first page that is another segment's stays. */
+static bool map_zero(const struct box_object *o, uint32_t seg, uint64_t from, uint64_t to)
 {
 	for (uint64_t p = from; p < to;) {
 		uint64_t len = to - p;
@@ -38,9 +50,9 @@ static bool map_zero(uint64_t from, uint64_t to)
 			return true;
 		if (got != MAP_FAILED)
 			munmap(got, len);
-		if (errno != EEXIST || p != from)
+		/* What lies there and is not of this object is the process's own. */
+		if (errno != EEXIST || p != from || !is_own_page(o, seg, p))
 			return false;
-		/* The first page may be another segment's; the rest may not. */
 		if (mprotect(at(p), PAGE, PROT_READ | PROT_WRITE))
 			return false;
 		p += PAGE;
@@ -63,8 +75,9 @@ static bool read_all(int fd, uint64_t off, uint64_t addr, uint64_t len)
 	return true;
 }
 
-static const char *map_segment(const struct box_object *b, const struct space_seg *s, int fd)
+static const char *map_segment(const struct box_object *b, uint32_t seg, int fd)
 {
+	const struct space_seg *s = &image_space(b->im)->segs[seg];
 	uint64_t va = s->va + b->slide, from = page_down(va), to = page_up(va + s->mem_len);
 	if (va + s->mem_len < va || to > (b->slide ? BOX_HOST_STACK : UINT64_C(1) << 46) || from < 0x10000)
 		return "a segment lies where the sandbox has no room";
@@ -78,14 +91,14 @@ static const char *map_segment(const struct box_object *b, const struct space_se
 			munmap(got, file_to - from);
 	}
 	/* What does not lie in the file as it does in memory, or shares a page with its neighbour, is read. */
-	if (!is_aligned && (!map_zero(from, to) || (s->file_len && !read_all(fd, s->file_off, va, s->file_len))))
+	if (!is_aligned && (!map_zero(b, seg, from, to) || (s->file_len && !read_all(fd, s->file_off, va, s->file_len))))
 		return "a segment cannot be mapped";
 	if (!is_aligned)
 		return NULL;
 	/* Behind its file bytes a writable segment reads as zeros. */
 	if (s->mem_len > s->file_len && s->perm & 2)
 		memset(at(va + s->file_len), 0, file_to - (va + s->file_len));
-	return file_to < to && !map_zero(file_to, to) ? "a segment cannot be mapped" : NULL;
+	return file_to < to && !map_zero(b, seg, file_to, to) ? "a segment cannot be mapped" : NULL;
 }
 
 /* The address a relocation's word gets. */
@@ -107,7 +120,7 @@ static void apply_relocations(const struct box_object *b)
 		int seg = space_seg_of_loc(s, s->reloc_loc[i]);
 		uint64_t va = space_va(s, s->reloc_loc[i]);
 		if (seg < 0 || va == UINT64_MAX || (width != 4 && width != 8) || s->reloc_kind[i] & SPACE_REL_CODE ||
-		    s->segs[seg].is_extern)
+		    s->segs[seg].is_extern || va - s->segs[seg].va + width > s->segs[seg].mem_len)
 			continue;
 		uint64_t v = reloc_value(b, s, i);
 		memcpy(at(va + b->slide), &v, width);
@@ -148,7 +161,7 @@ const char *box_map_object(const struct box_object *b, const struct image *targe
 	for (uint32_t i = 0; i < s->seg_cnt; i++) {
 		if (!s->segs[i].mem_len)
 			continue;
-		const char *why = map_segment(b, &s->segs[i], fd);
+		const char *why = map_segment(b, i, fd);
 		if (why)
 			return why;
 	}
