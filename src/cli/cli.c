@@ -5,7 +5,7 @@
  */
 #include "cli/cli.h"
 
-#include "session/ops.h"
+#include "cli/cli_int.h"
 #include "session/project.h"
 
 #include <errno.h>
@@ -16,18 +16,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* What the words said. */
-struct cli {
-	const struct ops_op *op;
-	struct ops_args args;
-	struct arena arena;
-	const char *file;
-	const char *project; /* P.json, of which `file` is a binary */
-	const char *load[3]; /* --processor, --base, --format; null: not given */
-	bool is_json, is_help, has_color, no_store, is_progress;
-};
-
 static atomic_bool cli_interrupted;
+
+const atomic_bool *cli_stop(void)
+{
+	return &cli_interrupted;
+}
 
 static void cli_on_signal(int sig)
 {
@@ -46,7 +40,7 @@ static void cli_signals(void)
 
 /* --- errors --- */
 
-static int cli_fail(struct err *e)
+int cli_fail(struct err *e)
 {
 	struct buf line = {0};
 	buf_add_str(&line, "scry: ");
@@ -70,8 +64,8 @@ static int cli_fail(struct err *e)
 	return status;
 }
 
-/* Everything to stdout at once. A reader that went away is no failure; a full disk is. */
-static struct err *cli_write(const struct buf *out)
+/* At once. A reader that went away is no failure; a full disk is. */
+struct err *cli_write(const struct buf *out)
 {
 	size_t done = 0;
 	while (done < out->len) {
@@ -87,7 +81,7 @@ static struct err *cli_write(const struct buf *out)
 	return NULL;
 }
 
-static int cli_print(const struct buf *out)
+int cli_print(const struct buf *out)
 {
 	if (out->failed)
 		return cli_fail(&err_nomem);
@@ -232,7 +226,7 @@ static struct err *cli_split_module(struct cli *c)
 	return c->file ? ops_args_set(&c->args, p, bang + 1) : &err_nomem;
 }
 
-static struct err *cli_parse(struct cli *c, int argc, char **argv)
+struct err *cli_parse(struct cli *c, int argc, char **argv)
 {
 	struct err *e = cli_color(c, NULL);
 	size_t positional = 0;
@@ -263,29 +257,34 @@ static struct err *cli_parse(struct cli *c, int argc, char **argv)
 
 /* --- progress --- */
 
+void cli_put_progress(uint64_t done, uint64_t total, const char *text)
+{
+	char line[200], bar[21];
+	uint64_t filled = !total || done >= total ? 20 : done * 20 / total;
+	for (unsigned i = 0; i < 20; i++)
+		bar[i] = i < filled ? '#' : '.';
+	bar[20] = 0;
+	int n = snprintf(line, sizeof(line), "\r\033[K[%s] %3u%%  %s", bar, (unsigned)(filled * 5), text);
+	if (n > 0)
+		(void)!write(STDERR_FILENO, line, MIN((size_t)n, sizeof(line) - 1));
+}
+
 static void cli_progress(void *ctx, const struct ses_progress *p)
 {
 	struct cli *c = ctx;
-	char line[160];
-	int n;
-	if (p->total) {
-		char bar[21];
-		uint64_t filled = p->done >= p->total ? 20 : p->done * 20 / p->total;
-		for (unsigned i = 0; i < 20; i++)
-			bar[i] = i < filled ? '#' : '.';
-		bar[20] = 0;
-		n = snprintf(line, sizeof(line), "\r\033[K[%s] %3u%%  %s", bar, (unsigned)(filled * 5), p->stage);
-	} else {
-		n = snprintf(line, sizeof(line), "\r\033[K%s", p->stage);
-	}
-	if (p->func_cnt && n > 0 && (size_t)n < sizeof(line))
-		n += snprintf(line + n, sizeof(line) - (size_t)n, ", %llu functions", (unsigned long long)p->func_cnt);
-	if (n > 0)
+	char text[120], line[140];
+	int n = snprintf(text, sizeof(text), "%s", p->stage);
+	if (p->func_cnt && n > 0 && (size_t)n < sizeof(text))
+		snprintf(text + n, sizeof(text) - (size_t)n, ", %llu functions", (unsigned long long)p->func_cnt);
+	n = snprintf(line, sizeof(line), "\r\033[K%s", text);
+	if (p->total)
+		cli_put_progress(p->done, p->total, text);
+	else if (n > 0)
 		(void)!write(STDERR_FILENO, line, MIN((size_t)n, sizeof(line) - 1));
 	c->is_progress = true;
 }
 
-static void cli_progress_end(struct cli *c)
+void cli_progress_end(struct cli *c)
 {
 	if (c->is_progress)
 		(void)!write(STDERR_FILENO, "\r\033[K", 4);
@@ -409,8 +408,31 @@ static int cli_op_help(const struct ops_op *op)
 	return status;
 }
 
+/* Commands that are the command line's own. */
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} cli_commands[] = {
+	{"batch", cli_batch},
+};
+
+static int cli_command(const struct ops_op *op, int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--"); i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return cli_op_help(op);
+	}
+	for (size_t k = 0; k < ARRAY_LEN(cli_commands); k++) {
+		if (!strcmp(cli_commands[k].name, op->name))
+			return cli_commands[k].run(argc, argv);
+	}
+	return cli_fail(err_new(ERR_INTERNAL, "%s: nobody runs it", op->name));
+}
+
 static int cli_op(const struct ops_op *op, int argc, char **argv)
 {
+	if (op->is_command)
+		return cli_command(op, argc, argv);
 	struct cli c = {.op = op};
 	ops_args_init(&c.args, op, &c.arena);
 	struct err *e = cli_parse(&c, argc, argv);

@@ -104,6 +104,7 @@ struct ops_op {
 	const struct ops_column *columns;
 	struct err *(*run)(struct ops_req *rq);
 	const char *details;   /* more for the manual page and `scry help OP`, or null */
+	bool is_command;       /* the command line runs it itself: here for its words and help, and nobody else's */
 };
 
 /* Runs the operation: capabilities, the target's identity before and after, the etag, the handler. The answer is in

@@ -206,6 +206,15 @@ static const struct ops_param p_check[] = {P_FLAG("image", "every checksum and e
 static const struct ops_param p_analyze[] = {
 	{.name = "threads", .type = OPS_INT, .value = "N", .help = "use N threads instead of all cores"},
 	P_FLAG("force", "even when the store has an analysis of this file"), P_COMMON};
+static const struct ops_param p_batch[] = {
+	{.name = "source", .type = OPS_PATH, .is_positional = true, .is_required = true, .value = "DIR|LIST", .help = "a folder, or a list of files"},
+	{.name = "op", .type = OPS_STRING, .is_required = true, .value = "OP", .help = "the operation; its own options and words stand beside these"},
+	{.name = "out", .type = OPS_STRING, .is_required = true, .value = "DIR", .help = "where the answers go"},
+	{.name = "jobs", .type = OPS_INT, .value = "N", .help = "so many processes at once (one for each processor)"},
+	{.name = "timeout", .type = OPS_INT, .value = "S", .help = "seconds until one is killed (600)"},
+	P_FLAG("strict", "exit status 1 also when something was no program or was skipped"),
+	P_FLAG("retry", "try again what failed, took too long or crashed before"),
+	{NULL}};
 static const struct ops_param p_completion[] = {
 	{.name = "shell", .type = OPS_CHOICE, .is_positional = true, .is_required = true, .choices = "bash|zsh|fish", .value = "SHELL",
 	 .help = "bash, zsh or fish"}, {NULL}};
@@ -305,8 +314,15 @@ static const struct ops_column c_follow[] = {{"binary", "BINARY", 'l'}, {"addr",
 #define READ(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .needs_target = true, .help = h, .params = p, .columns = c, .run = f}
 #define TOOL(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .help = h, .params = p, .columns = c, .run = f}
 
+#define COMMAND(n, c, p, h, d) {.name = n, .cap = c, .is_command = true, .params = p, .run = run_nowhere, .help = h, .details = d}
+
 #define EDIT(n, p, f, h, d) \
 	{.name = n, .cap = SES_CAP_EDIT, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .help = h, .params = p, .run = f, .details = d}
+
+static struct err *run_nowhere(struct ops_req *rq)
+{
+	return err_fix(err_new(ERR_UNSUPPORTED, "%s: is a command of the command line", rq->args->op->name), "scry help %s", rq->args->op->name);
+}
 
 static const struct ops_op ops_all[] = {
 	READ("info", OPS_OBJECT, p_plain, c_info, ops_info, "what the file is, and how much is in it"),
@@ -433,6 +449,13 @@ static const struct ops_op ops_all[] = {
 	 .run = ops_project_remove, .help = "take binaries out of a project; the work on them stays in the store"},
 	TOOL("project_search", OPS_LIST, p_project_search, c_find, ops_project_search, "names and strings of all binaries of a project"),
 	TOOL("project_follow", OPS_LIST, p_project_follow, c_follow, ops_project_follow, "which binary of a project exports what another imports"),
+	COMMAND("batch", SES_CAP_WRITE_FILES, p_batch, "one operation on many files, a process for each",
+		"DIR and all below it (links to files too, links to folders not), or a list of files, one a line or ended by NULs, - is "
+		"stdin. The answer of FILE is OUT/FILE.ID.json, what --json prints and the whole list; OUT/batch.jsonl has a line for each file: "
+		"done, failed, timeout, crashed, no_program or skipped, with the reason. A batch that was stopped or killed goes on with the "
+		"same command, and asks only what has no line yet, or whose file changed. Files with the same bytes are asked once. Prints what "
+		"was not answered and a sum, with --json a line for each file and one that ends it. Exit status 1 when one failed, took too "
+		"long or crashed."),
 	TOOL("doctor", OPS_LIST, p_none, c_doctor, ops_doctor, "what this machine has and lacks, and what to do about it"),
 	TOOL("version", OPS_OBJECT, p_none, c_version, ops_version, "the version"),
 	TOOL("man", OPS_TEXT, p_none, NULL, ops_man, "the manual page, as roff"),

@@ -139,7 +139,8 @@ static struct err *run_methods(struct tui_call *c)
 	for (size_t i = 0; i < cnt; i++) {
 		if (tui_edit_op(ops[i].name))
 			put_op(&j, "ui.", &ops[i]);
-		put_op(&j, "", &ops[i]);
+		if (!ops[i].is_command)
+			put_op(&j, "", &ops[i]);
 	}
 	json_end_arr(&j);
 	json_key(&j, "actions");

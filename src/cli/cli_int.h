@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_CLI_INT_H
+#define CLI_CLI_INT_H
+
+#include "session/ops.h"
+
+#include <stdatomic.h>
+
+/* What the words of a command said. */
+struct cli {
+	const struct ops_op *op;
+	struct ops_args args;
+	struct arena arena;
+	const char *file;
+	const char *project; /* P.json, of which `file` is a binary */
+	const char *load[3]; /* --processor, --base, --format; null: not given */
+	bool is_json, is_help, has_color, no_store, is_progress;
+};
+
+/* Words to `c`, whose op and args are set; words are borrowed. Error invalid. */
+_must_use_ struct err *cli_parse(struct cli *c, int argc, char **argv);
+/* Says the error (takes it) on stderr; gives the exit status. */
+int cli_fail(struct err *e);
+/* Everything to stdout. A reader that went away is no error. */
+_must_use_ struct err *cli_write(const struct buf *out);
+/* The same, and its exit status. */
+int cli_print(const struct buf *out);
+/* Set by SIGINT and SIGTERM. */
+const atomic_bool *cli_stop(void);
+/* "[####....]  20%  TEXT" over the line of a terminal at stderr; cli_progress_end() takes it away. */
+void cli_put_progress(uint64_t done, uint64_t total, const char *text);
+void cli_progress_end(struct cli *c);
+
+/* `scry batch`; the words after it. Gives the exit status. */
+int cli_batch(int argc, char **argv);
+
+#endif
