@@ -4,8 +4,8 @@
  * hold the same bytes whoever writes them.
  */
 #include "session/ops_int.h"
-#include "session/ses_code.h"
 #include "session/ses_int.h"
+#include "session/ses_verdict.h"
 
 #include "base/par.h"
 
@@ -36,10 +36,33 @@ static void out_map(struct ops_out *o, const struct ses_code *c)
 	json_end_arr(j);
 }
 
-static void out_code(struct ops_req *rq, const struct ses_code *c)
+/* What the store knows of this very C; not_run when nothing. */
+static struct err *find_verdict(struct ops_req *rq, const struct ses_code *c, struct verify_verdict *ret)
+{
+	struct store_cached_list kept = ses_verdict_load(rq->sn, c->va, c->va, rq->arena);
+	struct ses_verdict_base base;
+	struct verify_func f;
+	uint8_t key[32];
+	memset(ret, 0, sizeof(*ret));
+	if (!kept.cnt)
+		return NULL;
+	struct err *e = ses_verdict_base_make(rq->sn, &base);
+	if (!e)
+		e = ses_verdict_func(rq->sn, rq->call, c, rq->arena, &f);
+	if (!e)
+		e = ses_verdict_key(&base, &f, c, key);
+	if (!e)
+		(void)ses_verdict_find(&kept, c->va, key, NULL, ret);
+	return e;
+}
+
+static void out_code(struct ops_req *rq, const struct ses_code *c, const struct verify_verdict *v)
 {
 	struct ops_out *o = rq->out;
 	if (!o->is_json) {
+		if (v->status != VERIFY_NOT_RUN)
+			buf_printf(o->buf, "/* verify: %s on %u inputs, %u of %u blocks and %u of %u edges reached */\n",
+				   verify_status_name(v->status), v->inputs, v->blocks_hit, v->blocks, v->edges_hit, v->edges);
 		buf_add(o->buf, c->text.data, c->text.len);
 		return;
 	}
@@ -63,7 +86,10 @@ static void out_code(struct ops_req *rq, const struct ses_code *c)
 	json_key(j, "level");
 	json_str(j, "L4");
 	json_key(j, "verified");
-	json_str(j, "not_run");
+	json_str(j, verify_status_name(v->status));
+	json_key(j, "inputs");
+	json_u64(j, v->inputs);
+	ops_put_coverage(o, v);
 	json_key(j, "instructions");
 	json_u64(j, c->insn_cnt);
 	json_key(j, "unlifted");
@@ -245,8 +271,11 @@ struct err *ops_decompile(struct ops_req *rq)
 			       "scry functions FILE lists them");
 	struct ses_code c = {0};
 	e = ses_code_func(rq->sn, f, true, rq->arena, &c);
+	struct verify_verdict verdict;
 	if (!e)
-		out_code(rq, &c);
+		e = find_verdict(rq, &c, &verdict);
+	if (!e)
+		out_code(rq, &c, &verdict);
 	ses_code_fini(&c);
 	return e;
 }

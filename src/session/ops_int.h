@@ -87,6 +87,9 @@ void ops_etag_page(struct ops_req *rq);
 _must_use_ struct err *ops_need_consent(struct ops_req *rq, struct ses_snap *sn);
 /* The target's file, the caller's to close. Error bad_input. */
 _must_use_ struct err *ops_open_target(struct ses_snap *sn, int *ret);
+/* "coverage" of the item or object being written: shares of blocks and edges, null of no run. JSON only. */
+struct verify_verdict;
+void ops_put_coverage(struct ops_out *o, const struct verify_verdict *v);
 /* The options every edit has. */
 _must_use_ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret);
 /* Nanoseconds since 1970 as "2026-11-30T14:03:11.250Z". */

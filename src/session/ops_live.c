@@ -4,12 +4,14 @@
  * in the store.
  */
 #include "session/ops_int.h"
-#include "session/ses_code.h"
 #include "session/ses_int.h"
+#include "session/ses_verdict.h"
 
-#include "live/verify/verify.h"
+#include "base/par.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,31 +40,43 @@ struct err *ops_open_target(struct ses_snap *sn, int *ret)
 }
 
 /* --- verify --------------------------------------------------------------------------------------------------------- */
-#define BATCH 64
+#define BATCH 32 /* functions compiled together */
 
-struct batch {
-	struct ops_req *rq;
-	int fd;
-	uint32_t seeds, cpu_ms;
-	uint64_t counts[VERIFY_STATUS_COUNT];
-	uint64_t blocks, blocks_hit;
-	bool stopped; /* the answer is full */
+/* A function of the request. */
+struct job {
+	uint32_t func;
+	uint64_t va;
+	bool is_done;
+	bool is_new;                 /* not from the store */
+	uint8_t key[32];
+	struct verify_verdict verdict;
 };
 
-static uint64_t *block_list(struct ops_req *rq, uint32_t func, uint32_t *ret_cnt)
+struct verifying {
+	struct ops_req *rq;
+	int fd;
+	struct ses_verdict_how how;
+	struct ses_verdict_base base;
+	struct store_cached_list kept;
+	struct job *jobs;
+	uint32_t cnt;
+	pthread_mutex_t lock;
+	struct err *e;
+};
+
+/* What a worker compiles: functions of its batch, each with its text. */
+struct batch {
+	struct arena arena, scratch;
+	struct job *jobs[BATCH];
+	struct verify_func funcs[BATCH];
+	struct buf texts[BATCH];
+	uint32_t cnt;
+};
+
+static struct err *still_wanted(void *ctx)
 {
-	uint32_t range_cnt, n = 0;
-	const struct image_range *r = image_func_ranges(rq->sn->im, func, &range_cnt);
-	for (uint32_t i = 0; i < range_cnt; i++)
-		for (uint32_t at = r[i].loc, end = at + r[i].len; at < end; at = image_block_next(rq->sn->im, at + 1, end))
-			n += image_block_starts(rq->sn->im, at);
-	uint64_t *list = ARENA_ARRAY(rq->arena, uint64_t, n + 1);
-	*ret_cnt = 0;
-	for (uint32_t i = 0; list && i < range_cnt; i++)
-		for (uint32_t at = r[i].loc, end = at + r[i].len; at < end; at = image_block_next(rq->sn->im, at + 1, end))
-			if (image_block_starts(rq->sn->im, at) && *ret_cnt < n)
-				list[(*ret_cnt)++] = space_va(rq->sn->space, at);
-	return list;
+	const struct verifying *v = ctx;
+	return ses_call_check(v->rq->call);
 }
 
 /* "seed 3: rdi=0x5, [0x200000001000]=0x1", in order. */
@@ -82,20 +96,46 @@ static void put_input(const struct verify_verdict *v, struct buf *out)
 	buf_add_str(out, v->word_cnt ? ", else zero" : " all zero");
 }
 
-static void put_verdict(struct batch *b, uint32_t func, uint64_t va, const struct verify_verdict *v)
+/* Rounded down: all is only said of all. */
+static void put_share(struct ops_out *o, const char *key, uint32_t n, uint32_t of)
 {
-	struct ops_out *o = b->rq->out;
-	if (!ops_out_item(o)) {
-		b->stopped = true;
+	char text[16];
+	snprintf(text, sizeof(text), "%.4f", of ? (double)((uint64_t)n * 10000 / of) / 1e4 : 1.0);
+	json_key(&o->json, key);
+	json_raw(&o->json, text, strlen(text));
+}
+
+void ops_put_coverage(struct ops_out *o, const struct verify_verdict *v)
+{
+	if (!o->is_json)
+		return;
+	json_key(&o->json, "coverage");
+	if (!v->inputs) {
+		json_null(&o->json);
 		return;
 	}
-	ops_out_text(o, "func", ses_func_name(b->rq->sn, func, b->rq->arena));
-	ops_out_addr(o, "addr", va);
+	json_obj(&o->json);
+	put_share(o, "blocks", v->blocks_hit, v->blocks);
+	put_share(o, "edges", v->edges_hit, v->edges);
+	json_end_obj(&o->json);
+}
+
+static bool put_verdict(struct ops_req *rq, const struct job *job)
+{
+	struct ops_out *o = rq->out;
+	const struct verify_verdict *v = &job->verdict;
+	if (!ops_out_item(o))
+		return false;
+	ops_out_text(o, "func", ses_func_name(rq->sn, job->func, rq->arena));
+	ops_out_addr(o, "addr", job->va);
 	ops_out_cstr(o, "status", verify_status_name(v->status));
 	ops_out_cstr(o, "level", "L4");
 	ops_out_u64(o, "inputs", v->inputs);
 	ops_out_u64(o, "blocks", v->blocks);
 	ops_out_u64(o, "blocks_hit", v->blocks_hit);
+	ops_out_u64(o, "edges", v->edges);
+	ops_out_u64(o, "edges_hit", v->edges_hit);
+	ops_put_coverage(o, v);
 	ops_out_cstr(o, "why", v->why);
 	_cleanup_buf_ struct buf input = {0};
 	put_input(v, &input);
@@ -104,65 +144,140 @@ static void put_verdict(struct batch *b, uint32_t func, uint64_t va, const struc
 	else
 		ops_out_null(o, "counterexample");
 	ops_out_end_item(o);
+	return true;
 }
 
-static struct err *run_batch(struct batch *b, const uint32_t *funcs, uint32_t cnt)
+/* Puts the function into the batch, unless its verdict is known. */
+static struct err *add_func(struct verifying *v, struct batch *b, struct job *job)
 {
-	struct ops_req *rq = b->rq;
-	_cleanup_buf_ struct buf text = {0};
-	struct verify_func *list = ARENA_ARRAY(rq->arena, struct verify_func, cnt);
-	struct err *e = list ? NULL : &err_nomem;
-	struct arena scratch = {0};
-	ses_code_head(&text);
-	for (uint32_t i = 0; !e && i < cnt; i++) {
-		struct ses_code c = {0};
-		e = ses_code_func(rq->sn, funcs[i], false, &scratch, &c);
-		list[i].va = c.va;
-		list[i].name = arena_strndup(rq->arena, c.name, strlen(c.name));
-		list[i].blocks = block_list(rq, funcs[i], &list[i].block_cnt);
-		uint64_t *words = ARENA_ARRAY(rq->arena, uint64_t, c.word_cnt + 1);
-		if (words)
-			memcpy(words, c.words, c.word_cnt * sizeof(*words));
-		list[i].words = words;
-		list[i].word_cnt = c.word_cnt;
-		if (!e && (!list[i].name || !list[i].blocks || !words))
-			e = &err_nomem;
-		if (!e)
-			buf_add(&text, c.text.data, c.text.len);
-		/* Without C it gets the verdict not_run. */
-		if (e && (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) && c.va) {
-			err_free(e);
-			e = NULL;
-			list[i].name = "";
-		}
+	struct ops_req *rq = v->rq;
+	struct ses_code c = {0};
+	struct verify_func *f = &b->funcs[b->cnt];
+	struct err *e = ses_code_func(rq->sn, job->func, false, &b->scratch, &c);
+	arena_reset(&b->scratch);
+	job->va = c.va;
+	if (e && (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) && c.va) {
+		job->verdict.status = VERIFY_NOT_RUN;
+		snprintf(job->verdict.why, sizeof(job->verdict.why), "%s", e->text);
+		job->is_done = true;
+		err_free(e);
 		ses_code_fini(&c);
-		arena_reset(&scratch);
+		return NULL;
 	}
-	arena_fini(&scratch);
-	if (!e && text.failed)
-		e = &err_nomem;
-	struct verify_opts opts = {.im = rq->sn->im, .fd = b->fd, .cc = "gcc", .level = "-O1", .seeds = b->seeds, .cpu_ms = b->cpu_ms};
-	opts.header = ses_code_header(&opts.header_len);
-	struct verify *v = NULL;
 	if (!e)
-		e = verify_open(&opts, &text, list, cnt, &v);
-	for (uint32_t i = 0; !e && i < cnt && !b->stopped; i++) {
-		struct verify_verdict verdict;
-		e = ses_call_check(rq->call);
-		if (!e)
-			e = verify_run(v, i, &verdict);
-		if (e)
-			break;
-		b->counts[verdict.status]++;
-		if (verdict.inputs) {
-			b->blocks += verdict.blocks;
-			b->blocks_hit += verdict.blocks_hit;
-		}
-		put_verdict(b, funcs[i], list[i].va, &verdict);
-		ses_meter_add(rq->call, 1);
+		e = ses_verdict_func(rq->sn, rq->call, &c, &b->arena, f);
+	if (!e)
+		e = ses_verdict_key(&v->base, f, &c, job->key);
+	job->is_done = !e && ses_verdict_find(&v->kept, job->va, job->key, &v->how, &job->verdict);
+	if (!e && !job->is_done) {
+		b->jobs[b->cnt] = job;
+		b->texts[b->cnt++] = c.text;
+		c.text = (struct buf){0};
 	}
-	verify_close(v);
+	ses_code_fini(&c);
 	return e;
+}
+
+/* Functions `from` to `to` of the batch. When their C does not compile, each half is tried alone: the fault is one function's. */
+static struct err *run_funcs(struct verifying *v, struct batch *b, uint32_t from, uint32_t to)
+{
+	_cleanup_buf_ struct buf text = {0};
+	struct verify_opts opts = {.im = v->rq->sn->im, .fd = v->fd, .cc = SES_VERDICT_CC, .level = SES_VERDICT_LEVEL, .seeds = v->how.seeds,
+				   .cpu_ms = v->how.cpu_ms, .check = still_wanted, .check_ctx = v};
+	struct verify *verify = NULL;
+	opts.header = ses_code_header(&opts.header_len);
+	ses_code_head(&text);
+	for (uint32_t i = from; i < to; i++)
+		buf_add(&text, b->texts[i].data, b->texts[i].len);
+	struct err *e = text.failed ? &err_nomem : verify_open(&opts, &text, b->funcs + from, to - from, &verify);
+	if (e && e->kind == ERR_INTERNAL && to - from > 1) {
+		uint32_t middle = from + (to - from) / 2;
+		err_free(e);
+		e = run_funcs(v, b, from, middle);
+		return e ? e : run_funcs(v, b, middle, to);
+	}
+	if (e && e->kind == ERR_INTERNAL) {
+		b->jobs[from]->verdict.status = VERIFY_NOT_RUN;
+		snprintf(b->jobs[from]->verdict.why, sizeof(b->jobs[from]->verdict.why), "%s", e->text);
+		b->jobs[from]->is_done = true;
+		err_free(e);
+		return NULL;
+	}
+	for (uint32_t i = from; !e && i < to; i++) {
+		e = verify_run(verify, i - from, &b->jobs[i]->verdict);
+		b->jobs[i]->is_done = b->jobs[i]->is_new = !e;
+		ses_meter_add(v->rq->call, 1);
+	}
+	verify_close(verify);
+	return e;
+}
+
+static void one_batch(void *ctx, unsigned worker, size_t from, size_t to)
+{
+	struct verifying *v = ctx;
+	(void)worker;
+	for (size_t at = from; at < to; at++) {
+		pthread_mutex_lock(&v->lock);
+		bool has_failed = v->e;
+		pthread_mutex_unlock(&v->lock);
+		if (has_failed)
+			return;
+		struct batch *b = calloc(1, sizeof(*b));
+		struct err *e = b ? still_wanted(v) : &err_nomem;
+		uint32_t end = MIN(v->cnt, (uint32_t)(at + 1) * BATCH);
+		for (uint32_t i = (uint32_t)at * BATCH; !e && i < end; i++)
+			e = add_func(v, b, &v->jobs[i]);
+		if (!e && b->cnt)
+			e = run_funcs(v, b, 0, b->cnt);
+		if (b) {
+			for (uint32_t i = 0; i < b->cnt; i++)
+				buf_fini(&b->texts[i]);
+			arena_fini(&b->arena);
+			arena_fini(&b->scratch);
+		}
+		free(b);
+		pthread_mutex_lock(&v->lock);
+		if (e && v->e)
+			err_free(e);
+		else if (e)
+			v->e = e;
+		pthread_mutex_unlock(&v->lock);
+	}
+}
+
+/* What was found is kept, even when the call was ended early. */
+static void keep_verdicts(struct verifying *v)
+{
+	struct store_cached *rows = ARENA_ARRAY(v->rq->arena, struct store_cached, (size_t)v->cnt + 1);
+	uint32_t cnt = 0;
+	for (uint32_t i = 0; rows && i < v->cnt; i++) {
+		const struct job *j = &v->jobs[i];
+		if (!j->is_new)
+			continue;
+		struct err *e = ses_verdict_row(j->va, j->key, &v->how, &j->verdict, v->rq->arena, &rows[cnt]);
+		cnt += !e;
+		err_free(e);
+	}
+	if (rows)
+		ses_verdict_put(v->rq->sn, rows, cnt);
+}
+
+static struct err *run_all(struct verifying *v)
+{
+	struct par *par = par_new(0);
+	if (!par)
+		return &err_nomem;
+	ses_meter_begin(v->rq->call, "functions", v->cnt);
+	par_for(par, (v->cnt + BATCH - 1) / BATCH, 1, one_batch, v);
+	par_free(par);
+	keep_verdicts(v);
+	return v->e;
+}
+
+static uint64_t func_va(struct ops_req *rq, uint32_t func)
+{
+	uint32_t cnt;
+	return space_va(rq->sn->space, image_funcs(rq->sn->im, &cnt)[func].loc);
 }
 
 /* The functions asked for, in order; all when none was. */
@@ -197,25 +312,46 @@ static struct err *find_funcs(struct ops_req *rq, uint32_t **ret, uint32_t *ret_
 
 struct err *ops_verify(struct ops_req *rq)
 {
-	struct batch b = {.rq = rq, .fd = -1, .seeds = (uint32_t)MIN(ops_arg_u64(rq->args, "seeds", 16), 4096),
-			  .cpu_ms = (uint32_t)MIN(ops_arg_u64(rq->args, "cpu_ms", 50), 10000)};
+	struct verifying v = {.rq = rq, .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER,
+			      .how = {.seeds = (uint32_t)MIN(ops_arg_u64(rq->args, "seeds", 16), 4096),
+				      .cpu_ms = (uint32_t)MIN(MAX(ops_arg_u64(rq->args, "cpu_ms", 10), 1), 10000)}};
+	struct ses_page page;
 	uint32_t *funcs = NULL, cnt = 0;
 	struct err *e = find_funcs(rq, &funcs, &cnt);
 	if (!e)
+		e = ops_page(rq, &page);
+	if (!e)
 		e = ops_need_consent(rq, rq->sn);
 	if (!e)
-		e = ops_open_target(rq->sn, &b.fd);
+		e = ses_verdict_base_make(rq->sn, &v.base);
 	if (e)
 		return e;
-	uint32_t from = (uint32_t)MIN(ops_arg_u64(rq->args, "offset", 0), cnt);
+	uint32_t from = (uint32_t)MIN(page.offset, cnt), shown = 0;
+	uint64_t differing = 0;
+	v.cnt = MIN(cnt - from, page.limit);
+	v.jobs = ARENA_ARRAY(rq->arena, struct job, (size_t)v.cnt + 1);
+	if (!v.jobs)
+		return &err_nomem;
+	memset(v.jobs, 0, v.cnt * sizeof(*v.jobs));
+	for (uint32_t i = 0; i < v.cnt; i++)
+		v.jobs[i].func = funcs[from + i];
+	if (!ops_arg_is_set(rq->args, "fresh"))
+		v.kept = v.cnt == 1 ? ses_verdict_load(rq->sn, func_va(rq, funcs[from]), func_va(rq, funcs[from]), rq->arena)
+				    : ses_verdict_load(rq->sn, 0, UINT64_MAX, rq->arena);
+	e = ops_open_target(rq->sn, &v.fd);
+	if (!e)
+		e = run_all(&v);
+	if (v.fd >= 0)
+		close(v.fd);
+	if (e)
+		return e;
 	ops_out_list(rq->out, rq->sn);
-	ses_meter_begin(rq->call, "functions", cnt - from);
-	for (uint32_t i = from; !e && i < cnt && !b.stopped; i += BATCH)
-		e = run_batch(&b, funcs + i, MIN(cnt - i, (uint32_t)BATCH));
-	close(b.fd);
-	ops_out_end_list(rq->out, cnt);
+	while (shown < v.cnt && put_verdict(rq, &v.jobs[shown]))
+		differing += v.jobs[shown++].verdict.status == VERIFY_DIFFERS;
+	page.offset = from;
+	ops_end_page(rq, &page, shown, cnt);
 	/* Any difference is a refusal of the whole. */
-	if (!e && b.counts[VERIFY_DIFFERS] && !rq->out->status)
-		rq->out->status = err_new(ERR_NOT_FOUND, "verify: %llu of %u functions differ", (unsigned long long)b.counts[VERIFY_DIFFERS], cnt);
-	return e;
+	if (differing && !rq->out->status)
+		rq->out->status = err_new(ERR_NOT_FOUND, "verify: %llu of %u functions differ", (unsigned long long)differing, cnt);
+	return NULL;
 }

@@ -44,7 +44,8 @@ static const struct ops_param p_verify[] = {
 	 .help = "functions, or addresses inside them"},
 	P_FLAG("all", "every function"),
 	{.name = "seeds", .type = OPS_INT, .value = "N", .help = "states to try for each (16)"},
-	{.name = "cpu_ms", .type = OPS_INT, .value = "N", .help = "milliseconds of the processor a run may take (50)"},
+	{.name = "cpu_ms", .type = OPS_INT, .value = "N", .help = "milliseconds of the processor a run may take (10)"},
+	P_FLAG("fresh", "run again, whatever the store knows"),
 	P_FLAG("yes_run_target", "agree to running code of this file, once and for all"), P_LIST, P_COMMON};
 #define P_ARGS                                                                                                          \
 	{.name = "args", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "ARGS",                        \

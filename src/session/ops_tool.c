@@ -47,6 +47,19 @@ static uint64_t check_edits(struct ops_req *rq)
 	return n;
 }
 
+/* What can be made again is no fault of anybody's: damage is told, and mended by the next write. */
+static uint64_t check_cache(struct ops_req *rq)
+{
+	const struct ses *s = rq->sn->ses;
+	uint64_t cnt = 0, bytes = 0;
+	enum store_cache_state state = s->store && s->has_sha256 ? store_cache_check(s->store, s->sha256, &cnt, &bytes) : STORE_CACHE_NONE;
+	const char *why = state == STORE_CACHE_NONE ? "there is none"
+		: state == STORE_CACHE_DAMAGED ? "damaged: it is thrown away when something is next kept there"
+		: arena_printf(rq->arena, "%llu verdicts, %llu bytes", (unsigned long long)cnt, (unsigned long long)bytes);
+	check_row(rq->out, "cache", state != STORE_CACHE_DAMAGED, why ? why : "");
+	return 1;
+}
+
 struct err *ops_check(struct ops_req *rq)
 {
 	struct findings f = {0};
@@ -68,6 +81,8 @@ struct err *ops_check(struct ops_req *rq)
 		check_row(o, f.list.data[i].what, false, f.list.data[i].why);
 	if (!ops_arg_is_set(rq->args, "image") || ops_arg_is_set(rq->args, "edits"))
 		total += check_edits(rq);
+	if (!ops_arg_is_set(rq->args, "image") && !ops_arg_is_set(rq->args, "edits"))
+		total += check_cache(rq);
 	if (f.list.cnt && !o->status)
 		o->status = err_fix(err_new(ERR_BAD_INPUT, "%s: the image is damaged", s->path), "scry analyze --force FILE makes it anew");
 	findings_fini(&f);

@@ -2,6 +2,7 @@
 #ifndef SESSION_STORE_H
 #define SESSION_STORE_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -74,11 +75,37 @@ _must_use_ struct err *store_make_projects(const struct store *st);
 _must_use_ struct err *store_put_native(struct store *st, const uint8_t sha256[32], const uint8_t target[32], const char *target_path);
 bool store_find_native(struct store *st, const uint8_t sha256[32], uint8_t ret_target[32], char **ret_path);
 
-/* The 64 digits of a hash, NUL-terminated. */
+/* --- what can be computed again ------------------------------------------------------------------------------------- */
+/* A row of cache.db: one for each kind and address. */
+struct store_cached {
+	uint64_t addr;
+	uint8_t key[32]; /* hash of all that the value was computed from */
+	void *value;     /* 1 to 65536 bytes */
+	uint32_t len;
+};
+
+/* Rows by address, in an arena. */
+struct store_cached_list {
+	struct store_cached *rows;
+	uint32_t cnt;
+};
+
+/* Rows of `kind` at the addresses `from` to `to`, both below 2^63; none where there are none or they cannot be read. What a value says is
+ * the reader's to check. */
+struct store_cached_list store_cache_load(struct store *st, const uint8_t sha256[32], const char *kind, uint64_t from, uint64_t to,
+					  struct arena *a);
+/* Replaces rows. A file that is damaged or of another make is thrown away first. False: nothing was kept (read-only, full, busy). */
+bool store_cache_put(struct store *st, const uint8_t sha256[32], const char *kind, const struct store_cached *rows, uint32_t cnt);
+enum store_cache_state { STORE_CACHE_NONE, STORE_CACHE_FINE, STORE_CACHE_DAMAGED };
+/* Reads it whole: rows and bytes of the file. */
+enum store_cache_state store_cache_check(struct store *st, const uint8_t sha256[32], uint64_t *ret_cnt, uint64_t *ret_bytes);
+
+/* --- consent ---------------------------------------------------------------------------------------------------------- */
 /* Whether this user agreed to run the target with these bytes; and that they do now. Errors readonly, io. */
 bool store_has_consent(struct store *st, const uint8_t sha256[32]);
 _must_use_ struct err *store_put_consent(struct store *st, const uint8_t sha256[32]);
 
+/* The 64 digits of a hash, NUL-terminated. */
 void store_hex(const uint8_t sha256[32], char ret[65]);
 /* Bytes from twice as many digits in lower case; false when others are among them. `ret` may be null. */
 bool store_unhex(const char *digits, size_t cnt, uint8_t *ret);

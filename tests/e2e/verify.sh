@@ -28,6 +28,45 @@ status "what never ends is said" 0 "$SCRY" verify "$P" forever --seeds 2 --cpu-m
 like "as inconclusive" 'inconclusive .* timeout' "$OUT"
 status "no such function" 1 "$SCRY" verify "$P" nowhere
 status "all or some" 2 "$SCRY" verify "$P"
+# Verdicts are kept: the compiler is called only for what they do not hold for.
+mkdir "$WORK/bin" && printf '#!/bin/sh\necho >>"%s/calls"\nPATH="%s" exec gcc "$@"\n' "$WORK" "$PATH" >"$WORK/bin/gcc" && chmod 755 "$WORK/bin/gcc"
+PATH=$WORK/bin:$PATH
+calls() { wc -l <"$WORK/calls"; }
+json "nobody has verified it with this compiler" 'd["verified"] == "not_run" and d["inputs"] == 0 and d["coverage"] is None' "$SCRY" decompile "$P" sum --json
+status "verified" 0 "$SCRY" verify "$P" sum pick --json
+FIRST=${OUT#*items}
+is "by compiling" 1 "$(calls)"
+status "and from the store" 0 "$SCRY" verify "$P" sum pick --json
+is "the same answer" "$FIRST" "${OUT#*items}"
+is "without a compiler" 1 "$(calls)"
+status "fresh" 0 "$SCRY" verify "$P" sum pick --json --fresh
+is "comes to the same" "$FIRST" "${OUT#*items}"
+is "by running it" 2 "$(calls)"
+status "more states are another question" 0 "$SCRY" verify "$P" sum --seeds 20
+is "that is run" 3 "$(calls)"
+json "decompile says so" 'd["verified"] == "equal" and d["inputs"] > 7 and d["coverage"]["blocks"] > 0.5' "$SCRY" decompile "$P" sum --json
+like "to people, too" 'verify: equal on [0-9]+ inputs' "$("$SCRY" decompile "$P" sum)"
+"$SCRY" rename "$P" sum total >/dev/null
+json "other C is not verified" 'd["verified"] == "not_run"' "$SCRY" decompile "$P" total --json
+"$SCRY" undo "$P" >/dev/null
+json "the old C is again" 'd["verified"] == "equal"' "$SCRY" decompile "$P" sum --json
+CACHE=$(ls "$SCRY_STORE"/*/cache.db)
+like "check reads them" 'yes *cache *. verdicts' "$("$SCRY" check "$P")"
+for damage in 'echo nothing' 'head -c 5000 "$WORK/cache"' 'tr e f <"$WORK/cache"'; do
+	cp "$CACHE" "$WORK/cache"
+	eval "$damage" >"$CACHE"
+	like "check finds: $damage" 'no *cache *damaged' "$("$SCRY" check "$P")"
+	json "nothing is known" 'd["verified"] == "not_run"' "$SCRY" decompile "$P" sum --json
+	status "and all is well" 0 "$SCRY" verify "$P" sum
+	json "again" 'd["verified"] == "equal"' "$SCRY" decompile "$P" sum --json
+	like "with a new file" 'yes *cache' "$("$SCRY" check "$P")"
+done
+rm "$CACHE" && mkdir "$CACHE"
+status "where nothing can be kept it is run" 0 "$SCRY" verify "$P" sum
+json "and forgotten" 'd["verified"] == "not_run"' "$SCRY" decompile "$P" sum --json
+rmdir "$CACHE"
+status "without a store as well" 0 "$SCRY" verify "$P" sum --yes-run-target --no-store
+is "which keeps nothing" no "$([ -e "$CACHE" ] && echo yes || echo no)"
 cp "$P" "$WORK/other"
 printf x >>"$WORK/other"
 status "other bytes need their own consent" 1 "$SCRY" verify "$WORK/other" sum

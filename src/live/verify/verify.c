@@ -14,9 +14,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
+
+#define C_TIMES 20 /* what the C may take of the machine code's time: every instruction is a statement */
 
 struct verify {
 	struct verify_opts opts;
@@ -31,6 +34,8 @@ struct verify {
 	struct box_page *pages; /* of the first run, BOX_PAGE_MAX */
 	uint8_t *hit;           /* per block of the function: reached by a run that was compared */
 	uint8_t *hit_now;       /* ... by this run */
+	struct box_outcome first; /* of the machine code, its pages in `pages` */
+	uint32_t late;          /* runs of the function that were out of time */
 };
 
 const char *verify_status_name(enum verify_status s)
@@ -67,11 +72,37 @@ static struct err *compiler_said(const char *dir, const char *cc)
 	if (f)
 		fclose(f);
 	line[strcspn(line, "\n")] = '\0';
-	return err_new(ERR_BAD_INPUT, "%s does not take the C: %s", cc, line);
+	return err_new(ERR_INTERNAL, "%s does not take the C: %s", cc, line);
 }
 
-static struct err *compile(const char *dir, const char *cc, const char *level)
+static struct err *check(const struct verify *v)
 {
+	return v->opts.check ? v->opts.check(v->opts.check_ctx) : NULL;
+}
+
+/* Waits for the compiler, or ends it and all it started. */
+static struct err *wait_for(const struct verify *v, pid_t pid, int *ret_status)
+{
+	const struct timespec pause = {.tv_nsec = 3000000};
+	struct err *e = NULL;
+	pid_t got;
+	while ((got = waitpid(pid, ret_status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
+		e = check(v);
+		if (e)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (e) {
+		kill(-pid, SIGKILL);
+		while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+			;
+	}
+	return e;
+}
+
+static struct err *compile(const struct verify *v, const char *dir)
+{
+	const char *cc = v->opts.cc, *level = v->opts.level;
 	char c[160], so[160], said[160];
 	snprintf(c, sizeof(c), "%s/code.c", dir);
 	snprintf(so, sizeof(so), "%s/code.so", dir);
@@ -82,19 +113,22 @@ static struct err *compile(const char *dir, const char *cc, const char *level)
 				    "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-ffp-contract=off", "-Wl,-z,norelro",
 				    "-Wl,-z,now", "-Wl,--hash-style=sysv", "-o", so, c, "-lgcc", NULL};
 	posix_spawn_file_actions_t acts;
+	posix_spawnattr_t attr;
 	pid_t pid;
 	int status = -1;
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
 	posix_spawn_file_actions_init(&acts);
 	posix_spawn_file_actions_addopen(&acts, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&acts, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_addopen(&acts, STDERR_FILENO, said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	int os_errno = posix_spawnp(&pid, cc, &acts, NULL, (char *const *)argv, environ);
+	int os_errno = posix_spawnp(&pid, cc, &acts, &attr, (char *const *)argv, environ);
 	posix_spawn_file_actions_destroy(&acts);
+	posix_spawnattr_destroy(&attr);
 	if (os_errno)
 		return err_fix(err_new(ERR_ENV, "%s cannot be started: %s", cc, strerror(os_errno)), "install gcc");
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return status == 0 ? NULL : compiler_said(dir, cc);
+	struct err *e = wait_for(v, pid, &status);
+	return e || status == 0 ? e : compiler_said(dir, cc);
 }
 
 static struct err *read_object(struct verify *v, const char *path)
@@ -166,7 +200,7 @@ static struct err *build(struct verify *v, const struct buf *text)
 	if (!e)
 		e = put_file(dir, "scry.h", v->opts.header, v->opts.header_len);
 	if (!e)
-		e = compile(dir, v->opts.cc, v->opts.level);
+		e = compile(v, dir);
 	snprintf(so, sizeof(so), "%s/code.so", dir);
 	if (!e)
 		e = read_object(v, so);
@@ -190,8 +224,8 @@ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, 
 	v->hit = calloc(BOX_BLOCK_MAX, 1);
 	v->hit_now = calloc(BOX_BLOCK_MAX, 1);
 	struct err *e = v->code_va && v->pages && v->hit && v->hit_now ? build(v, text) : &err_nomem;
-	const struct box_opts box = {.im = opts->im, .fd = opts->fd, .wall_ms = 60 * opts->cpu_ms + 20000, .cpu_s = 20 * opts->cpu_ms / 1000 + 1,
-				     .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
+	const struct box_opts box = {.im = opts->im, .fd = opts->fd,
+				     .wall_ms = 100 * opts->cpu_ms + 20000, .cpu_s = C_TIMES * opts->cpu_ms / 1000 + 1, .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
 	if (!e)
 		e = box_open(&box, &v->box);
 	if (e) {
@@ -221,6 +255,8 @@ void verify_close(struct verify *v)
 
 /* Compared runs after which a function that was reached whole needs no more. */
 #define ENOUGH_INPUTS 8
+/* Runs out of time, more than were compared, after which there is no hope. */
+#define LATE_MAX 4
 
 /* --- comparing ----------------------------------------------------------------------------------------------------- */
 static bool is_clean(const struct box_result *r)
@@ -260,6 +296,12 @@ static bool differ(const struct box_outcome *a, const struct box_page *a_pages, 
 		return true;
 	}
 	return false;
+}
+
+/* Whether the end of a run of the C says something: it wanted no more of the harness than it can give, time or memory. */
+static bool is_telling(const struct box_outcome *o)
+{
+	return !o->has_no_memory && o->result.end != BOX_TIMEOUT;
 }
 
 /* Why a run that was not clean was not. */
@@ -323,9 +365,9 @@ static struct err *still_differs(struct shrink *s, bool *ret)
 		return e;
 	memcpy(s->v->pages, a.pages, a.page_cnt * sizeof(*a.pages));
 	t.code_va = s->code_va;
-	t.cpu_ms = s->v->opts.cpu_ms * 20;
+	t.cpu_ms = s->v->opts.cpu_ms * C_TIMES;
 	e = box_try(s->v->box, &t, &c);
-	*ret = !e && !c.has_no_memory && differ(&a, s->v->pages, &c, why, sizeof(why));
+	*ret = !e && is_telling(&c) && differ(&a, s->v->pages, &c, why, sizeof(why));
 	if (*ret)
 		push_pages(s, &c);
 	return e;
@@ -391,54 +433,78 @@ static struct err *shrink(struct verify *v, uint32_t i, const struct box_trial *
 	return e;
 }
 
-static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct verify_verdict *ret)
+static void keep_hits(struct verify *v, uint32_t block_cnt)
 {
-	const struct verify_func *f = &v->funcs[i];
-	struct box_trial t = {.va = f->va, .seed = seed, .blocks = f->blocks, .block_cnt = f->block_cnt, .cpu_ms = v->opts.cpu_ms,
-			      .words = f->words, .word_cnt = f->word_cnt};
-	struct box_outcome first, again, c;
-	struct err *e = box_try(v->box, &t, &first);
-	if (e)
-		return e;
-	ret->tried++;
-	if (!is_clean(&first.result)) {
-		if (!ret->inputs)
-			say_unclean(&first.result, ret->why, sizeof(ret->why));
-		return NULL;
-	}
-	uint32_t block_cnt = MIN(f->block_cnt, (uint32_t)BOX_BLOCK_MAX);
-	memcpy(v->pages, first.pages, first.page_cnt * sizeof(*v->pages));
-	memcpy(v->hit_now, first.blocks_hit, block_cnt);
-	t.blocks = NULL;
-	e = box_try(v->box, &t, &again);
-	if (e)
-		return e;
+	for (uint32_t k = 0; k < block_cnt; k++)
+		v->hit[k] |= v->hit_now[k] != 0;
+}
+
+/* What a difference is worth: none when the machine code differs from itself. */
+static struct err *judge_difference(struct verify *v, uint32_t i, const struct box_trial *t, struct verify_verdict *ret)
+{
+	struct box_trial machine = *t;
+	struct box_outcome again, c;
 	char why[sizeof(ret->why)];
-	if (differ(&first, v->pages, &again, why, sizeof(why))) {
-		if (!ret->inputs) {
+	machine.code_va = 0;
+	machine.cpu_ms = v->opts.cpu_ms;
+	struct err *e = box_try(v->box, &machine, &again);
+	if (e)
+		return e;
+	if (differ(&v->first, v->pages, &again, why, sizeof(why))) {
+		if (!ret->inputs && is_clean(&again.result)) {
 			ret->status = VERIFY_UNREPEATABLE;
 			memcpy(ret->why, why, sizeof(why));
 		}
 		return NULL;
 	}
+	e = box_try(v->box, t, &c);
+	if (e || !is_telling(&c) || !differ(&v->first, v->pages, &c, ret->why, sizeof(ret->why)))
+		return e;
+	keep_hits(v, MIN(ret->blocks, (uint32_t)BOX_BLOCK_MAX));
+	ret->status = VERIFY_DIFFERS;
+	ret->inputs++;
+	ret->seed = t->seed;
+	return shrink(v, i, t, &c, ret);
+}
+
+static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct verify_verdict *ret)
+{
+	const struct verify_func *f = &v->funcs[i];
+	struct box_trial t = {.va = f->va, .seed = seed, .blocks = f->blocks, .block_cnt = f->block_cnt, .cpu_ms = v->opts.cpu_ms,
+			      .words = f->words, .word_cnt = f->word_cnt};
+	struct box_outcome c;
+	char why[sizeof(ret->why)];
+	struct err *e = box_try(v->box, &t, &v->first);
+	if (e)
+		return e;
+	ret->tried++;
+	if (!is_clean(&v->first.result)) {
+		v->late += v->first.result.end == BOX_TIMEOUT;
+		if (!ret->inputs)
+			say_unclean(&v->first.result, ret->why, sizeof(ret->why));
+		return NULL;
+	}
+	uint32_t block_cnt = MIN(f->block_cnt, (uint32_t)BOX_BLOCK_MAX);
+	memcpy(v->pages, v->first.pages, v->first.page_cnt * sizeof(*v->pages));
+	memcpy(v->hit_now, v->first.blocks_hit, block_cnt);
+	t.blocks = NULL;
 	t.code_va = v->code_va[i];
-	t.cpu_ms = v->opts.cpu_ms * 20; /* every instruction is a statement */
+	t.cpu_ms = v->opts.cpu_ms * C_TIMES;
 	e = box_try(v->box, &t, &c);
 	if (e)
 		return e;
-	/* The compiled form wanted more of the harness than the machine code did: nothing is known. */
-	if (c.has_no_memory)
+	if (!is_telling(&c)) {
+		v->late += c.result.end == BOX_TIMEOUT;
+		if (!ret->inputs)
+			snprintf(ret->why, sizeof(ret->why), "the C has not enough %s", c.has_no_memory ? "memory" : "time");
 		return NULL;
-	for (uint32_t k = 0; k < block_cnt; k++)
-		v->hit[k] |= v->hit_now[k] != 0;
+	}
+	if (differ(&v->first, v->pages, &c, why, sizeof(why)))
+		return judge_difference(v, i, &t, ret);
+	keep_hits(v, block_cnt);
 	ret->inputs++;
 	ret->status = VERIFY_EQUAL;
 	ret->why[0] = '\0';
-	if (differ(&first, v->pages, &c, ret->why, sizeof(ret->why))) {
-		ret->status = VERIFY_DIFFERS;
-		ret->seed = seed;
-		return shrink(v, i, &t, &c, ret);
-	}
 	return NULL;
 }
 
@@ -447,21 +513,25 @@ struct err *verify_run(struct verify *v, uint32_t i, struct verify_verdict *ret)
 	memset(ret, 0, sizeof(*ret));
 	ret->status = VERIFY_INCONCLUSIVE;
 	ret->blocks = v->funcs[i].block_cnt;
+	ret->edges = v->funcs[i].edge_cnt;
 	if (!v->code_va[i]) {
 		ret->status = VERIFY_NOT_RUN;
 		snprintf(ret->why, sizeof(ret->why), "there is no C for it");
 		return NULL;
 	}
 	memset(v->hit, 0, BOX_BLOCK_MAX);
+	v->late = 0;
 	bool is_enough = false;
 	for (uint32_t k = 0; k < v->opts.seeds && ret->status != VERIFY_DIFFERS && !is_enough; k++) {
-		struct err *e = one_seed(v, i, k, ret);
+		struct err *e = check(v);
+		if (!e)
+			e = one_seed(v, i, k, ret);
 		if (e)
 			return e;
 		ret->blocks_hit = 0;
 		for (uint32_t n = 0; n < MIN(ret->blocks, (uint32_t)BOX_BLOCK_MAX); n++)
 			ret->blocks_hit += v->hit[n];
-		is_enough = ret->inputs >= ENOUGH_INPUTS && ret->blocks_hit == ret->blocks;
+		is_enough = (ret->inputs >= ENOUGH_INPUTS && ret->blocks_hit == ret->blocks) || v->late >= LATE_MAX + ret->inputs;
 	}
 	return NULL;
 }

@@ -12,10 +12,18 @@
  * imports called in order with their first arguments. This is testing, not proof: a verdict says on how many
  * inputs, and which share of the function's blocks they reached. It is what the target's own process says.
  */
+#define VERIFY_ENGINE_VERSION 1 /* raised whenever the same function and the same C could get another verdict */
+
 enum verify_status { VERIFY_NOT_RUN, VERIFY_COMPILES, VERIFY_EQUAL, VERIFY_DIFFERS, VERIFY_UNREPEATABLE, VERIFY_INCONCLUSIVE,
 		     VERIFY_STATUS_COUNT };
 
 const char *verify_status_name(enum verify_status s);
+
+/* A way from block to block. */
+struct verify_edge {
+	uint32_t from, to; /* numbers of blocks */
+	uint64_t branch;   /* the jump that decides; 0: nothing does */
+};
 
 /* A function to verify. */
 struct verify_func {
@@ -23,6 +31,8 @@ struct verify_func {
 	const char *name;       /* of its C form */
 	const uint64_t *blocks; /* starts of its blocks, borrowed */
 	uint32_t block_cnt;
+	uint32_t edge_cnt;
+	const struct verify_edge *edges; /* borrowed, by `from` */
 	const uint64_t *words;  /* numbers it compares with, borrowed */
 	uint32_t word_cnt;
 };
@@ -39,6 +49,7 @@ struct verify_verdict {
 	uint32_t inputs;        /* clean, repeatable runs that were compared */
 	uint32_t tried;         /* seeds */
 	uint32_t blocks, blocks_hit; /* of the function; by those runs */
+	uint32_t edges, edges_hit;
 	uint64_t seed;          /* of the first difference, and its input as small as it was found: these words, zero elsewhere */
 	struct verify_word words[VERIFY_WORD_MAX];
 	uint32_t word_cnt;
@@ -54,20 +65,24 @@ struct verify_opts {
 	const char *header;     /* the text of scry.h */
 	size_t header_len;
 	uint32_t seeds;         /* at most so many a function */
-	uint32_t cpu_ms;        /* a run at most */
+	uint32_t cpu_ms;        /* a run of the machine code at most; its C, where every instruction is a statement, has 20 times that */
+	/* Asked now and then whether to go on; its error is what the call fails with. May be null. */
+	struct err *(*check)(void *ctx);
+	void *check_ctx;
 };
 
 struct verify;
 
 /*
- * Compiles `text` (C of all of `funcs`) in a temporary folder, scry.h beside it, and makes the sandbox with it.
- * Errors: env (no compiler), bad_input with the compiler's first words (the C does not compile), and box_open()'s.
+ * Compiles `text` (C of all of `funcs`) in a temporary folder, scry.h beside it, and makes the sandbox with it. Several may be open, each
+ * used by one thread.
+ * Errors: env (no compiler), internal with the compiler's first words (the C does not compile), box_open()'s, and opts->check()'s.
  */
 _must_use_ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, const struct verify_func *funcs,
 				   uint32_t func_cnt, struct verify **ret);
 void verify_close(struct verify *v);
 
-/* Verifies function `i` of those given. Errors: env, io. */
+/* Verifies function `i` of those given. Errors: env, io, opts->check()'s. */
 _must_use_ struct err *verify_run(struct verify *v, uint32_t i, struct verify_verdict *ret);
 
 /* What the sandbox could not get from the kernel, as box_missing(). */
