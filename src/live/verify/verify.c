@@ -224,8 +224,8 @@ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, 
 	v->hit = calloc(BOX_BLOCK_MAX, 1);
 	v->hit_now = calloc(BOX_BLOCK_MAX, 1);
 	struct err *e = v->code_va && v->pages && v->hit && v->hit_now ? build(v, text) : &err_nomem;
-	const struct box_opts box = {.im = opts->im, .fd = opts->fd,
-				     .wall_ms = 100 * opts->cpu_ms + 20000, .cpu_s = C_TIMES * opts->cpu_ms / 1000 + 1, .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
+	const struct box_opts box = {.im = opts->im, .fd = opts->fd, .wall_ms = 100 * opts->cpu_ms + 20000,
+				     .cpu_s = C_TIMES * opts->cpu_ms / 1000 + 1, .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
 	if (!e)
 		e = box_open(&box, &v->box);
 	if (e) {
