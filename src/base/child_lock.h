@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -25,8 +26,12 @@ _must_use_ struct err *child_lock_files(int *fd);
 /* Installs the filter: a call that is not on its list raises SIGSYS instead of happening. */
 _must_use_ struct err *child_lock_calls(void);
 
-/* Installs the filter for another program (child_tool.h): what changes a file or reaches anybody fails, the rest happens. */
-_must_use_ struct err *child_lock_tool(void);
+/* Where the kernel has landlock, no file can be made, written, cut or removed but below `path`. False when it has, and refuses. */
+_must_use_ bool child_lock_folder(const char *path);
+
+/* Installs the filter for another program (child_tool.h): what changes a file or reaches anybody fails, the rest happens. With
+ * `may_write` files can be opened for writing; which, child_lock_folder() says. */
+_must_use_ struct err *child_lock_tool(bool may_write);
 
 /* Name of a system call of this machine, or null for the unusual ones. */
 const char *child_call_name(int nr);

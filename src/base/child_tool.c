@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define TOOL_ERR_MAX 65536
-#define TOOL_MEM_MAX ((rlim_t)2 << 30)
+#define TOOL_MEM_MAX ((rlim_t)4 << 30)
+#define TOOL_LOOK_MS 100 /* how often check() is asked */
 #define TOOL_NO_LOCK 126
 #define TOOL_NO_PROGRAM 127
 
@@ -46,9 +47,9 @@ static void tool_limit(__rlimit_resource_t what, rlim_t to)
 
 _Noreturn static void tool_child(const struct child_tool *tool, int out_fd, int err_fd)
 {
-	static const char *const env[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
+	char path[512], tmp[512];
+	const char *const env[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", tool->folder ? tmp : NULL, NULL};
 	static const char *const folders[] = {"/usr/bin/", "/bin/"};
-	char path[512];
 	int null = open("/dev/null", O_RDONLY);
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -68,9 +69,14 @@ _Noreturn static void tool_child(const struct child_tool *tool, int out_fd, int 
 	tool_limit(RLIMIT_AS, TOOL_MEM_MAX);
 	tool_limit(RLIMIT_CPU, tool->cpu_s);
 	tool_limit(RLIMIT_CORE, 0);
-	tool_limit(RLIMIT_FSIZE, 0);
+	tool_limit(RLIMIT_FSIZE, tool->folder ? tool->max_file_len : 0);
 	tool_limit(RLIMIT_NOFILE, 256);
-	if (child_lock_tool())
+	if (tool->folder) {
+		int len = snprintf(tmp, sizeof(tmp), "TMPDIR=%s", tool->folder);
+		if (len >= (int)sizeof(tmp) || chdir(tool->folder) || !child_lock_folder(tool->folder))
+			_exit(TOOL_NO_LOCK);
+	}
+	if (child_lock_tool(tool->folder != NULL))
 		_exit(TOOL_NO_LOCK);
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
 		snprintf(path, sizeof(path), "%s%s", folders[i], tool->argv[0]);
@@ -100,9 +106,12 @@ static struct err *tool_collect(const struct child_tool *tool, struct tool_pipe 
 	while (pipes[0].fd >= 0 || pipes[1].fd >= 0) {
 		int64_t left = deadline - tool_now_ms();
 		struct pollfd p[2] = {{.fd = pipes[0].fd, .events = POLLIN}, {.fd = pipes[1].fd, .events = POLLIN}};
+		struct err *e = tool->check ? tool->check(tool->check_ctx) : NULL;
+		if (e)
+			return e;
 		if (left <= 0)
 			return err_new(ERR_TIMEOUT, "%s took more than %u ms", tool->argv[0], tool->wall_ms);
-		if (poll(p, 2, (int)MIN(left, 60000)) < 0 && errno != EINTR)
+		if (poll(p, 2, (int)MIN(left, tool->check ? TOOL_LOOK_MS : 60000)) < 0 && errno != EINTR)
 			return err_os(errno, "waiting for %s", tool->argv[0]);
 		for (int i = 0; i < 2; i++) {
 			if (p[i].fd < 0 || !p[i].revents || tool_take(&pipes[i]))
@@ -145,6 +154,9 @@ struct err *child_tool_run(const struct child_tool *tool, struct buf *ret_out, s
 	if (pid == 0)
 		tool_child(tool, out[1], err[1]);
 	int os_errno = errno;
+	/* As it does itself: whoever is first, the group is there when it is to be ended. */
+	if (pid > 0)
+		setpgid(pid, pid);
 	close(out[1]);
 	close(err[1]);
 	struct tool_pipe pipes[2] = {{out[0], ret_out, tool->max_out_len, ret_out->len, false}, {err[0], ret_err, TOOL_ERR_MAX, ret_err->len, false}};
@@ -155,8 +167,10 @@ struct err *child_tool_run(const struct child_tool *tool, struct buf *ret_out, s
 	}
 	if (pid > 0) {
 		/* Whatever it started ends with it. */
-		if (e)
+		if (e) {
+			kill(pid, SIGKILL);
 			kill(-pid, SIGKILL);
+		}
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 		kill(-pid, SIGKILL);

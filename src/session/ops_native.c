@@ -9,22 +9,19 @@
 #include "session/ses_int.h"
 #include "session/sha256.h"
 
+#include "base/child_cc.h"
 #include "base/file.h"
 #include "base/par.h"
 #include "format/fmt.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 static uint64_t now_ns(void)
 {
@@ -38,7 +35,7 @@ static uint64_t now_ns(void)
 
 struct build {
 	struct ops_req *rq;
-	char dir[96];
+	struct child_cc cc;
 	const uint32_t *funcs; /* numbers in the image, ascending */
 	uint32_t func_cnt;
 	uint8_t *kind;         /* per function of the target: enum part */
@@ -182,55 +179,14 @@ static void put_table(struct build *b, struct buf *out)
 /* --- compiling ------------------------------------------------------------------------------------------------------ */
 static struct err *put_file(const struct build *b, const char *name, const struct buf *text)
 {
-	char path[160];
-	snprintf(path, sizeof(path), "%s/%s", b->dir, name);
-	FILE *f = text->failed ? NULL : fopen(path, "we");
-	bool ok = f && fwrite(text->data, 1, text->len, f) == text->len;
-	if (f && fclose(f))
-		ok = false;
-	return ok ? NULL : err_os(text->failed ? ENOMEM : errno, "%s", path);
-}
-
-/* The first line of what the compiler said that names an error. */
-static struct err *compiler_said(const char *said, const char *cc)
-{
-	char line[200] = "";
-	FILE *f = fopen(said, "re");
-	while (f && fgets(line, sizeof(line), f) && !strstr(line, "error") && !strstr(line, "relocation"))
-		;
-	if (f)
-		fclose(f);
-	line[strcspn(line, "\n")] = '\0';
-	return err_new(ERR_INTERNAL, "%s does not take the C: %s", cc, line);
-}
-
-/* Runs the compiler in the folder; what it says goes to the file `said` there. */
-static struct err *run_compiler(const struct build *b, const char *said, const char *const *argv)
-{
-	char path[160];
-	posix_spawn_file_actions_t acts;
-	pid_t pid;
-	int status = -1;
-	snprintf(path, sizeof(path), "%s/%s", b->dir, said);
-	posix_spawn_file_actions_init(&acts);
-	posix_spawn_file_actions_addopen(&acts, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&acts, STDOUT_FILENO, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	posix_spawn_file_actions_adddup2(&acts, STDOUT_FILENO, STDERR_FILENO);
-	posix_spawn_file_actions_addchdir_np(&acts, b->dir);
-	int os_errno = posix_spawnp(&pid, argv[0], &acts, NULL, (char *const *)argv, environ);
-	posix_spawn_file_actions_destroy(&acts);
-	if (os_errno)
-		return err_fix(err_new(ERR_ENV, "%s cannot be started: %s", argv[0], strerror(os_errno)), "install gcc");
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return status == 0 ? NULL : compiler_said(path, argv[0]);
+	return text->failed ? &err_nomem : child_cc_put(&b->cc, name, text->data, text->len);
 }
 
 static struct err *compile(const struct build *b, const char *c, const char *o)
 {
 	const char *const argv[] = {"gcc", "-O2", "-std=gnu11", "-w", "-fPIC", "-fno-plt", "-fno-semantic-interposition", "-fno-stack-protector",
 				    "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-ffp-contract=off", "-c", "-o", o, c, NULL};
-	return run_compiler(b, o, argv);
+	return child_cc_run(&b->cc, argv);
 }
 
 /* Text relocations are refused by the linker; what is absolute in data it leaves to the loader. */
@@ -238,7 +194,7 @@ static struct err *link_all(const struct build *b)
 {
 	const char *const argv[] = {"gcc", "-shared", "-nostdlib", "-static-libgcc", "-Wl,-z,text", "-Wl,-Bsymbolic", "-Wl,-z,now",
 				    "-Wl,-z,noexecstack", "-Wl,--build-id=none", "-Wl,--hash-style=sysv", "-o", "image", "@objects", "-lgcc", NULL};
-	return run_compiler(b, "said", argv);
+	return child_cc_run(&b->cc, argv);
 }
 
 static void keep_error(struct build *b, struct err *e)
@@ -307,22 +263,6 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 	}
 }
 
-static void remove_folder(const struct build *b, size_t files)
-{
-	static const char *const names[] = {"scry.h", "image.h", "table.c", "table.o", "objects", "image", "said"};
-	char path[160];
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", b->dir, names[i]);
-		unlink(path);
-	}
-	for (size_t i = 0; i < files; i++)
-		for (unsigned k = 0; k < 2; k++) {
-			snprintf(path, sizeof(path), "%s/code_%05zu.%c", b->dir, i, "co"[k]);
-			unlink(path);
-		}
-	rmdir(b->dir);
-}
-
 static struct err *put_common(struct build *b, size_t files)
 {
 	_cleanup_buf_ struct buf header = {0}, image_h = {0}, objects = {0};
@@ -370,12 +310,12 @@ static struct err *count(const struct file *f, struct counts *ret)
 static struct err *publish(struct build *b, const char *path, uint64_t began)
 {
 	struct ses *s = b->rq->sn->ses;
-	char made[160];
+	char made[sizeof(b->cc.dir) + 8];
 	struct file *f = NULL;
 	struct counts c;
 	uint8_t sha256[32];
 	char hex[65];
-	snprintf(made, sizeof(made), "%s/image", b->dir);
+	snprintf(made, sizeof(made), "%s/image", b->cc.dir);
 	struct err *e = file_open(made, &f);
 	if (!e)
 		e = count(f, &c);
@@ -405,15 +345,21 @@ static struct err *publish(struct build *b, const char *path, uint64_t began)
 	return e;
 }
 
+static struct err *still_wanted(void *ctx)
+{
+	const struct build *b = ctx;
+	return ses_call_check(b->rq->call);
+}
+
 static struct err *build_image(struct build *b, const char *path)
 {
-	const char *tmp = getenv("TMPDIR");
 	uint64_t began = now_ns();
 	size_t files = (b->func_cnt + FILE_FUNCS - 1) / FILE_FUNCS;
-	snprintf(b->dir, sizeof(b->dir), "%.60s/scry-native-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(b->dir))
-		return err_os(errno, "%s", b->dir);
-	struct err *e = put_common(b, files);
+	struct err *e = child_cc_open(&b->cc);
+	b->cc.check = still_wanted;
+	b->cc.check_ctx = b;
+	if (!e)
+		e = put_common(b, files);
 	struct par *par = e ? NULL : par_new(0);
 	ses_meter_begin(b->rq->call, "files", files);
 	if (par)
@@ -433,7 +379,7 @@ static struct err *build_image(struct build *b, const char *path)
 		e = link_all(b);
 	if (!e)
 		e = publish(b, path, began);
-	remove_folder(b, files);
+	child_cc_close(&b->cc);
 	return e;
 }
 

@@ -8,6 +8,7 @@
 #include "format/fmt.h"
 #include "lib/subject.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -450,13 +451,13 @@ static void test_low_limits(void **state)
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		/* In a process of its own: a hard limit does not come back. */
+		/* In a process of its own: a hard limit does not come back. A namespace may have no other user. */
 		const struct rlimit low = {600, 600};
 		const struct box_opts opts = {.im = t->im, .fd = t->fd, .wall_ms = 20000, .cpu_s = 1000, .mem_len = MEM_LEN};
 		struct box *b;
 		struct box_result r;
 		const struct box_arg args[] = {INT(40), INT(2)};
-		bool ok = !setrlimit(RLIMIT_CPU, &low) && (geteuid() || !setuid(65534)) && !box_open(&opts, &b) &&
+		bool ok = !setrlimit(RLIMIT_CPU, &low) && (geteuid() || !setuid(65534) || errno == EINVAL) && !box_open(&opts, &b) &&
 			  !box_call(b, va_of(t, "add"), args, 2, &r) && r.rax == 42;
 		_exit(!ok);
 	}

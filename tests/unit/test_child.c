@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/child.h"
+#include "base/child_cc.h"
 #include "base/child_tool.h"
 
 #include <arpa/inet.h>
@@ -24,7 +25,7 @@
 static struct child_opts opts_of(int (*run)(void *, int), void *ctx)
 {
 	return (struct child_opts){.what = "testing", .max_out_len = MIB, .max_mem_len = 64 * MIB,
-				   .cpu_s = 1, .wall_ms = 10000, .run = run, .ctx = ctx};
+				   .cpu_s = 1, .wall_ms = 200000, .run = run, .ctx = ctx};
 }
 
 /* Runs a child that must end with an error of `kind` whose text holds `part`. */
@@ -262,6 +263,7 @@ static void test_endless_ones_end(void **state)
 	expect_err(opts_of(run_loop, &forever), ERR_TIMEOUT, "more than 1 s of processor time");
 	struct child_opts opts = opts_of(run_loop, &forever);
 	opts.wall_ms = 50;
+	opts.cpu_s = 1000;
 	expect_err(opts, ERR_TIMEOUT, "more than 50 ms");
 	opts.run = run_sleep;
 	expect_err(opts, ERR_TIMEOUT, "more than 50 ms");
@@ -344,6 +346,96 @@ static void test_tool(void **state)
 	buf_fini(&said);
 }
 
+static struct err *refuse(void *ctx)
+{
+	(void)ctx;
+	return err_new(ERR_CANCELLED, "no more");
+}
+
+/* One that may write in a folder, and there only. */
+static void test_tool_folder(void **state)
+{
+	struct buf out = {0}, said = {0};
+	struct child_cc cc;
+	char outside[64], script[1000];
+	int status = -1;
+	assert_null(child_cc_open(&cc));
+	snprintf(outside, sizeof(outside), "/tmp/scry-tool-outside.%d", (int)getpid());
+	FILE *f = fopen(outside, "we");
+	assert_non_null(f);
+	fputs("kept\n", f);
+	fclose(f);
+	/* Whatever landlock can do: nothing is removed, renamed, made special or reached. */
+	snprintf(script, sizeof(script),
+		 "[ $PWD = %s ] && [ $TMPDIR = %s ] && echo here >file && cat file; rm -f %s; mv %s %s.2; chmod 777 %s; mkdir d; ln -s a b; "
+		 "kill -9 %d; : 2>/dev/null >/dev/tcp/127.0.0.1/9",
+		 cc.dir, cc.dir, outside, outside, outside, outside, (int)getpid());
+	const char *const argv[] = {"bash", "-c", script, NULL};
+	struct child_tool tool = {.argv = argv, .max_out_len = 1000, .cpu_s = 20, .wall_ms = 60000, .folder = cc.dir, .max_file_len = 4096};
+	assert_null(child_tool_run(&tool, &out, &said, &status));
+	assert_int_equal(out.len, 5);
+	assert_memory_equal(out.data, "here\n", 5);
+	struct stat st;
+	assert_int_equal(stat(outside, &st), 0);
+	assert_int_equal(st.st_mode & 077, 044);
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0) {
+		snprintf(script, sizeof(script), "echo x >%s; echo x >%s.new; : >%s; echo over", outside, outside, outside);
+		assert_null(child_tool_run(&tool, &out, &said, &status));
+		assert_int_equal(stat(outside, &st), 0);
+		assert_int_equal(st.st_size, 5);
+		snprintf(script, sizeof(script), "%s.new", outside);
+		assert_int_equal(access(script, F_OK), -1);
+	}
+	/* A file has its limit, and who is asked to stop does. */
+	snprintf(script, sizeof(script), "head -c 100000 /dev/zero >large");
+	assert_null(child_tool_run(&tool, &out, &said, &status));
+	assert_int_not_equal(status, 0);
+	snprintf(script, sizeof(script), "%s/large", cc.dir);
+	assert_int_equal(stat(script, &st), 0);
+	assert_true(st.st_size <= 4096);
+	snprintf(script, sizeof(script), "sleep 1000");
+	tool.check = refuse;
+	struct err *e = child_tool_run(&tool, &out, &said, &status);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_CANCELLED);
+	err_free(e);
+	char dir[sizeof(cc.dir)];
+	memcpy(dir, cc.dir, sizeof(dir));
+	child_cc_close(&cc);
+	assert_int_equal(access(dir, F_OK), -1);
+	unlink(outside);
+	buf_fini(&out);
+	buf_fini(&said);
+}
+
+/* The compiler: code comes out, and what it says of bad C is the error. */
+static void test_cc(void **state)
+{
+	struct child_cc cc;
+	char path[160];
+	const char *const argv[] = {"gcc", "-O1", "-shared", "-fPIC", "-o", "a.so", "a.c", NULL};
+	if (access("/usr/bin/gcc", X_OK))
+		skip();
+	assert_null(child_cc_open(&cc));
+	assert_null(child_cc_put(&cc, "a.c", "int f(void) { return 3; }\n", 26));
+	assert_null(child_cc_run(&cc, argv));
+	snprintf(path, sizeof(path), "%s/a.so", cc.dir);
+	assert_int_equal(access(path, R_OK), 0);
+	assert_null(child_cc_put(&cc, "a.c", "int f(void) { return x; }\n", 26));
+	struct err *e = child_cc_run(&cc, argv);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_INTERNAL);
+	assert_non_null(strstr(e->text, "does not take the C: a.c:1:22: error"));
+	err_free(e);
+	const char *const none[] = {"there-is-no-such-compiler", NULL};
+	e = child_cc_run(&cc, none);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_ENV);
+	err_free(e);
+	child_cc_close(&cc);
+	child_cc_close(&cc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +448,8 @@ int main(void)
 		cmocka_unit_test(test_crashes_are_named),
 		cmocka_unit_test(test_threads_may_run_children),
 		cmocka_unit_test(test_tool),
+		cmocka_unit_test(test_tool_folder),
+		cmocka_unit_test(test_cc),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live/verify/verify.h"
 
+#include "base/child_cc.h"
 #include "format/fmt.h"
 #include "live/sandbox/box.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 #define C_TIMES 20 /* what the C may take of the machine code's time: every instruction is a statement */
 
@@ -50,85 +46,19 @@ const char *verify_missing(const struct verify *v)
 }
 
 /* --- compiling ----------------------------------------------------------------------------------------------------- */
-static struct err *put_file(const char *dir, const char *name, const char *s, size_t len)
-{
-	char path[160];
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	FILE *f = fopen(path, "we");
-	bool ok = f && fwrite(s, 1, len, f) == len;
-	if (f && fclose(f))
-		ok = false;
-	return ok ? NULL : err_os(errno, "%s", path);
-}
-
-/* The first line of what the compiler said. */
-static struct err *compiler_said(const char *dir, const char *cc)
-{
-	char path[160], line[200] = "";
-	snprintf(path, sizeof(path), "%s/said", dir);
-	FILE *f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f) && !strstr(line, "error"))
-		;
-	if (f)
-		fclose(f);
-	line[strcspn(line, "\n")] = '\0';
-	return err_new(ERR_INTERNAL, "%s does not take the C: %s", cc, line);
-}
-
 static struct err *check(const struct verify *v)
 {
 	return v->opts.check ? v->opts.check(v->opts.check_ctx) : NULL;
 }
 
-/* Waits for the compiler, or ends it and all it started. */
-static struct err *wait_for(const struct verify *v, pid_t pid, int *ret_status)
+static struct err *compile(const struct verify *v, const struct child_cc *cc)
 {
-	const struct timespec pause = {.tv_nsec = 3000000};
-	struct err *e = NULL;
-	pid_t got;
-	while ((got = waitpid(pid, ret_status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
-		e = check(v);
-		if (e)
-			break;
-		nanosleep(&pause, NULL);
-	}
-	if (e) {
-		kill(-pid, SIGKILL);
-		while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
-			;
-	}
-	return e;
-}
-
-static struct err *compile(const struct verify *v, const char *dir)
-{
-	const char *cc = v->opts.cc, *level = v->opts.level;
-	char c[160], so[160], said[160];
-	snprintf(c, sizeof(c), "%s/code.c", dir);
-	snprintf(so, sizeof(so), "%s/code.so", dir);
-	snprintf(said, sizeof(said), "%s/said", dir);
 	/* Nothing is linked in but what the compiler needs for wide division; memcpy is an import, and bound as the target's
 	 * are. */
-	const char *const argv[] = {cc, level, "-std=gnu11", "-w", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector",
+	const char *const argv[] = {v->opts.cc, v->opts.level, "-std=gnu11", "-w", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector",
 				    "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-ffp-contract=off", "-Wl,-z,norelro",
-				    "-Wl,-z,now", "-Wl,--hash-style=sysv", "-o", so, c, "-lgcc", NULL};
-	posix_spawn_file_actions_t acts;
-	posix_spawnattr_t attr;
-	pid_t pid;
-	int status = -1;
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
-	posix_spawn_file_actions_init(&acts);
-	posix_spawn_file_actions_addopen(&acts, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&acts, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_addopen(&acts, STDERR_FILENO, said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	int os_errno = posix_spawnp(&pid, cc, &acts, &attr, (char *const *)argv, environ);
-	posix_spawn_file_actions_destroy(&acts);
-	posix_spawnattr_destroy(&attr);
-	if (os_errno)
-		return err_fix(err_new(ERR_ENV, "%s cannot be started: %s", cc, strerror(os_errno)), "install gcc");
-	struct err *e = wait_for(v, pid, &status);
-	return e || status == 0 ? e : compiler_said(dir, cc);
+				    "-Wl,-z,now", "-Wl,--hash-style=sysv", "-o", "code.so", "code.c", "-lgcc", NULL};
+	return child_cc_run(cc, argv);
 }
 
 static struct err *read_object(struct verify *v, const char *path)
@@ -178,34 +108,24 @@ static struct err *load_object(struct verify *v)
 	return e;
 }
 
-static void remove_folder(const char *dir)
-{
-	static const char *const names[] = {"code.c", "scry.h", "code.so", "said"};
-	char path[160];
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		unlink(path);
-	}
-	rmdir(dir);
-}
-
 static struct err *build(struct verify *v, const struct buf *text)
 {
-	const char *tmp = getenv("TMPDIR");
-	char dir[100], so[160];
-	snprintf(dir, sizeof(dir), "%.60s/scry-verify-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(dir))
-		return err_os(errno, "%s", dir);
-	struct err *e = put_file(dir, "code.c", text->data, text->len);
+	struct child_cc cc;
+	char so[160];
+	struct err *e = child_cc_open(&cc);
+	cc.check = v->opts.check;
+	cc.check_ctx = v->opts.check_ctx;
 	if (!e)
-		e = put_file(dir, "scry.h", v->opts.header, v->opts.header_len);
+		e = child_cc_put(&cc, "code.c", text->data, text->len);
 	if (!e)
-		e = compile(v, dir);
-	snprintf(so, sizeof(so), "%s/code.so", dir);
+		e = child_cc_put(&cc, "scry.h", v->opts.header, v->opts.header_len);
+	if (!e)
+		e = compile(v, &cc);
+	snprintf(so, sizeof(so), "%s/code.so", cc.dir);
 	if (!e)
 		e = read_object(v, so);
 	/* The open descriptor keeps the file as long as it is needed. */
-	remove_folder(dir);
+	child_cc_close(&cc);
 	return e ? e : load_object(v);
 }
 
