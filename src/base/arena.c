@@ -70,7 +70,7 @@ static struct arena_chunk *arena_grow(struct arena *a, size_t len)
 	return c;
 }
 
-void *arena_alloc(struct arena *a, size_t len)
+static void *alloc_raw(struct arena *a, size_t len)
 {
 	if (len > SIZE_MAX / 2)
 		return NULL;
@@ -86,7 +86,19 @@ void *arena_alloc(struct arena *a, size_t len)
 	void *p = c->bytes + c->used_len;
 	c->used_len += len;
 	a->used_len += len;
-	return memset(p, 0, len);
+	return p;
+}
+
+void *arena_alloc(struct arena *a, size_t len)
+{
+	void *p = alloc_raw(a, len);
+	return p ? memset(p, 0, len) : NULL;
+}
+
+void *arena_raw_array(struct arena *a, size_t count, size_t elem_len)
+{
+	size_t len;
+	return __builtin_mul_overflow(count, elem_len, &len) ? NULL : alloc_raw(a, len);
 }
 
 void *arena_array(struct arena *a, size_t count, size_t elem_len)

@@ -30,6 +30,9 @@ void arena_reset(struct arena *a);
 /* Zeroed memory, aligned to 16; valid until reset or fini; null when out of memory or over the limit. */
 _must_use_ void *arena_alloc(struct arena *a, size_t len);
 
+/* The same without the zeroes, for what is written in full: with zeroes it would be written twice. */
+_must_use_ void *arena_raw_array(struct arena *a, size_t count, size_t elem_len);
+
 /* Zeroed array; null also when count * elem_len overflows. */
 _must_use_ void *arena_array(struct arena *a, size_t count, size_t elem_len);
 
@@ -41,5 +44,7 @@ _must_use_ char *arena_printf(struct arena *a, const char *fmt, ...) _printf_(2,
 
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))
 #define ARENA_ARRAY(a, type, n) ((type *)arena_array((a), (n), sizeof(type)))
+
+#define ARENA_RAW_ARRAY(a, type, n) ((type *)arena_raw_array((a), (n), sizeof(type)))
 
 #endif

@@ -7,59 +7,38 @@
 
 #define R_LIMIT IR_REF_INDEX_MAX
 
-static const struct ir_op_info ops[IR_OP_COUNT] = {
-	[IR_OP_NONE] = {"none", "-:", NULL, 0},
-#define IR_OP(id, text_, signature_, effects_, cform_) \
-	[IR_##id] = {.text = text_, .signature = signature_, .cform = cform_, .effects = effects_},
+const struct ir_op_info ir_op_table[IR_OP_COUNT] = {
+	[IR_OP_NONE] = {"none", "-:", NULL, 0, 0},
+#define IR_OP(id, text_, signature_, effects_, cform_)                                                    \
+	[IR_##id] = {.text = text_, .signature = signature_, .cform = cform_, .effects = effects_,        \
+		     .operand_cnt = sizeof(signature_) - sizeof("-:")},
 #include "ir/ops.def"
 };
 
-static const struct ir_kind_info kinds[IR_KIND_COUNT] = {
+const struct ir_kind_info ir_kind_table[IR_KIND_COUNT] = {
 	[IR_KIND_NONE] = {"", NULL, IR_OP_NONE},
 #define IR_KIND(op_, id, text_, cform_) [IR_##id] = {.text = text_, .cform = cform_, .op = IR_##op_},
 #include "ir/ops.def"
 };
 
-const struct ir_op_info *ir_op_info(enum ir_op op)
-{
-	return &ops[op < IR_OP_COUNT ? op : IR_OP_NONE];
-}
-
-const struct ir_kind_info *ir_kind_info(enum ir_kind kind)
-{
-	return &kinds[kind < IR_KIND_COUNT ? kind : IR_KIND_NONE];
-}
-
 bool ir_kind_fits(enum ir_op op, enum ir_kind kind)
 {
 	if (kind != IR_KIND_NONE)
-		return kind < IR_KIND_COUNT && kinds[kind].op == op;
+		return kind < IR_KIND_COUNT && ir_kind_table[kind].op == op;
 	for (unsigned k = 1; k < IR_KIND_COUNT; k++) {
-		if (kinds[k].op == op)
+		if (ir_kind_table[k].op == op)
 			return false;
 	}
 	return true;
 }
 
-static const uint16_t width_bits[IR_W_COUNT] = {0, 1, 8, 16, 32, 64, 80, 128, 256, 512};
-
-unsigned ir_bits(enum ir_width w)
-{
-	return w < IR_W_COUNT ? width_bits[w] : 0;
-}
-
 enum ir_width ir_width_of(unsigned bits)
 {
 	for (enum ir_width w = IR_W1; w < IR_W_COUNT; w++) {
-		if (width_bits[w] == bits)
+		if (ir_bits(w) == bits)
 			return w;
 	}
 	return IR_W0;
-}
-
-unsigned ir_words(enum ir_width w)
-{
-	return (ir_bits(w) + 63) / 64;
 }
 
 uint16_t ir_loc_find(const struct ir_machine *m, const char *name, size_t len)
@@ -82,7 +61,7 @@ static bool grow(struct ir_func *f, void **data, uint32_t cnt, uint32_t *cap, ui
 	uint64_t want = (uint64_t)*cap * 2 + 16;
 	if (want < (uint64_t)cnt + more)
 		want = (uint64_t)cnt + more;
-	void *bigger = want > R_LIMIT ? NULL : arena_array(f->arena, (size_t)want, elem_len);
+	void *bigger = want > R_LIMIT ? NULL : arena_raw_array(f->arena, (size_t)want, elem_len);
 	if (!bigger) {
 		f->failed = true;
 		return false;
@@ -107,6 +86,12 @@ struct ir_func *ir_func_new(struct arena *arena, const struct ir_machine *machin
 		f->va = va;
 	}
 	return f;
+}
+
+void ir_reserve(struct ir_func *f, uint32_t recs, uint32_t origins)
+{
+	if (GROW(f, rec, recs) && GROW_(f, order, order, recs) && GROW(f, origin, origins) && f->rec_limit && f->rec_cap > f->rec_limit)
+		f->rec_cap = f->rec_limit;
 }
 
 struct err *ir_status(const struct ir_func *f)
@@ -168,37 +153,37 @@ void ir_origin_set(struct ir_func *f, uint64_t va, unsigned len)
 	f->cur_origin = f->origin_cnt++;
 }
 
-ir_ref ir_emit(struct ir_func *f, const struct ir_rec *rec)
+bool ir_emit_room(struct ir_func *f)
 {
 	if (f->rec_limit && f->rec_cnt >= f->rec_limit)
 		f->failed = true;
-	if (f->failed || !GROW(f, rec, 1))
-		return ir_ref_make(IR_TAG_VALUE, 0);
-	struct ir_rec *r = &f->recs[f->rec_cnt];
-	*r = *rec;
-	r->origin = f->cur_origin;
-	append(f, f->rec_cnt);
-	return ir_ref_make(IR_TAG_VALUE, f->rec_cnt++);
+	if (!GROW(f, rec, 1) || !GROW_(f, order, order, 1))
+		return false;
+	/* So that the limit is seen here, and nowhere else. */
+	if (f->rec_limit && f->rec_cap > f->rec_limit)
+		f->rec_cap = f->rec_limit;
+	return true;
 }
 
-static uint32_t hash_const(enum ir_width w, const uint64_t *words)
+static uint32_t hash_const(enum ir_width w, const uint64_t *words, unsigned cnt)
 {
 	uint64_t h = w;
-	for (unsigned i = 0; i < ir_words(w); i++)
+	for (unsigned i = 0; i < cnt; i++)
 		h = (h ^ words[i]) * 0x9e3779b97f4a7c15;
 	return (uint32_t)(h >> 32);
 }
 
 /* The slot of an equal constant, or the empty one where it belongs. */
-static uint32_t *const_slot(const struct ir_func *f, enum ir_width w, const uint64_t *words)
+static uint32_t *const_slot(const struct ir_func *f, enum ir_width w, const uint64_t *words, unsigned cnt)
 {
 	uint32_t mask = f->const_hash_cap - 1;
-	for (uint32_t i = hash_const(w, words) & mask;; i = (i + 1) & mask) {
+	for (uint32_t i = hash_const(w, words, cnt) & mask;; i = (i + 1) & mask) {
 		uint32_t *slot = &f->const_hash[i];
 		if (*slot == UINT32_MAX)
 			return slot;
 		const struct ir_const *c = &f->consts[*slot];
-		if (c->width == w && !memcmp(&f->words[c->first_word], words, ir_words(w) * 8))
+		const uint64_t *is = &f->words[c->first_word];
+		if (c->width == w && is[0] == words[0] && (cnt == 1 || !memcmp(is, words, cnt * 8)))
 			return slot;
 	}
 }
@@ -208,7 +193,7 @@ static bool grow_hash(struct ir_func *f)
 	if (f->const_hash_cap && f->const_cnt * 2 < f->const_hash_cap)
 		return true;
 	uint32_t cap = f->const_hash_cap ? f->const_hash_cap * 2 : 64;
-	uint32_t *table = ARENA_ARRAY(f->arena, uint32_t, cap);
+	uint32_t *table = ARENA_RAW_ARRAY(f->arena, uint32_t, cap);
 	if (!table) {
 		f->failed = true;
 		return false;
@@ -217,22 +202,17 @@ static bool grow_hash(struct ir_func *f)
 	f->const_hash = table;
 	f->const_hash_cap = cap;
 	for (uint32_t i = 0; i < f->const_cnt; i++)
-		*const_slot(f, f->consts[i].width, &f->words[f->consts[i].first_word]) = i;
+		*const_slot(f, f->consts[i].width, &f->words[f->consts[i].first_word], ir_words(f->consts[i].width)) = i;
 	return true;
 }
 
-ir_ref ir_const_wide(struct ir_func *f, enum ir_width w, const uint64_t *words)
+/* Bits above the width are 0. */
+static ir_ref intern(struct ir_func *f, enum ir_width w, const uint64_t *cut, unsigned cnt)
 {
 	ir_ref none = ir_ref_make(IR_TAG_CONST, 0);
-	unsigned cnt = ir_words(w);
 	if (f->failed || cnt == 0 || !grow_hash(f))
 		return none;
-	uint64_t cut[8];
-	memcpy(cut, words, cnt * 8);
-	unsigned used = ir_bits(w) % 64;
-	if (used)
-		cut[cnt - 1] &= ((uint64_t)1 << used) - 1;
-	uint32_t *slot = const_slot(f, w, cut);
+	uint32_t *slot = const_slot(f, w, cut, cnt);
 	if (*slot != UINT32_MAX)
 		return ir_ref_make(IR_TAG_CONST, *slot);
 	if (!GROW(f, const, 1) || !GROW(f, word, cnt))
@@ -244,10 +224,26 @@ ir_ref ir_const_wide(struct ir_func *f, enum ir_width w, const uint64_t *words)
 	return ir_ref_make(IR_TAG_CONST, f->const_cnt++);
 }
 
+ir_ref ir_const_wide(struct ir_func *f, enum ir_width w, const uint64_t *words)
+{
+	uint64_t cut[8] = {0};
+	unsigned cnt = ir_words(w), used = ir_bits(w) % 64;
+	memcpy(cut, words, cnt * 8);
+	if (used)
+		cut[cnt - 1] &= ((uint64_t)1 << used) - 1;
+	return intern(f, w, cut, cnt);
+}
+
 ir_ref ir_const(struct ir_func *f, enum ir_width w, uint64_t v)
 {
-	const uint64_t words[8] = {v};
-	return ir_const_wide(f, w, words);
+	unsigned bits = ir_bits(w);
+	if (bits > 64) {
+		const uint64_t words[8] = {v};
+		return ir_const_wide(f, w, words);
+	}
+	if (bits < 64)
+		v &= ((uint64_t)1 << bits) - 1;
+	return intern(f, w, &v, bits != 0);
 }
 
 uint32_t ir_list(struct ir_func *f, const ir_ref *refs, uint32_t cnt)
@@ -272,30 +268,11 @@ uint32_t ir_intrin_new(struct ir_func *f, struct ir_intrin **ret)
 }
 
 /* --- looking ----------------------------------------------------------------------------------------------- */
-enum ir_width ir_ref_width(const struct ir_func *f, ir_ref r)
-{
-	uint32_t i = ir_index(r);
-	if (ir_tag(r) == IR_TAG_CONST)
-		return i < f->const_cnt ? (enum ir_width)f->consts[i].width : IR_W0;
-	if (ir_tag(r) != IR_TAG_VALUE || i >= f->rec_cnt)
-		return IR_W0;
-	return ir_op_info((enum ir_op)f->recs[i].op)->signature[0] == '-' ? IR_W0 : (enum ir_width)f->recs[i].width;
-}
-
 const uint64_t *ir_const_words(const struct ir_func *f, ir_ref r)
 {
 	if (ir_tag(r) != IR_TAG_CONST || ir_index(r) >= f->const_cnt)
 		return NULL;
 	return &f->words[f->consts[ir_index(r)].first_word];
-}
-
-bool ir_const_get(const struct ir_func *f, ir_ref r, uint64_t *ret)
-{
-	const uint64_t *words = ir_const_words(f, r);
-	if (!words || ir_bits((enum ir_width)f->consts[ir_index(r)].width) > 64)
-		return false;
-	*ret = words[0];
-	return true;
 }
 
 const struct ir_rec *ir_terminator(const struct ir_func *f, uint32_t block)
@@ -308,13 +285,12 @@ const struct ir_rec *ir_terminator(const struct ir_func *f, uint32_t block)
 void ir_operands(const struct ir_func *f, const struct ir_rec *rec, void (*fn)(void *ctx, ir_ref r), void *ctx)
 {
 	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
-	const char *sig = ir_op_info((enum ir_op)rec->op)->signature;
-	unsigned i = 0;
-	for (const char *s = sig + 2; *s && *s != 'L' && i < 3; s++, i++) {
+	unsigned fixed = ir_fixed_operands((enum ir_op)rec->op);
+	for (unsigned i = 0; i < fixed; i++) {
 		if (refs[i] != IR_REF_NONE)
 			fn(ctx, refs[i]);
 	}
-	if (sig[2 + i] == 'L') {
+	if (ir_has_list((enum ir_op)rec->op)) {
 		for (uint32_t k = 0; k < rec->c; k++)
 			fn(ctx, f->lists[rec->b + k]);
 	}
@@ -323,67 +299,68 @@ void ir_operands(const struct ir_func *f, const struct ir_rec *rec, void (*fn)(v
 }
 
 /* --- edges ------------------------------------------------------------------------------------------------- */
-struct edge_list {
-	uint32_t *to;      /* null: only counts */
-	uint32_t cnt;
-	uint32_t *seen_by; /* per block, who saw it last, plus one */
-	uint32_t from;
-};
-
-static void add_edge(void *ctx, ir_ref r)
+/* Blocks that follow one, each once; `seen_by`: per block, whose it was last, plus one. `to` null: only counts them. */
+static uint32_t ends_of(const struct ir_func *f, uint32_t block, uint32_t *seen_by, uint32_t *to)
 {
-	struct edge_list *l = ctx;
-	if (ir_tag(r) != IR_TAG_BLOCK || l->seen_by[ir_index(r)] == l->from + 1)
-		return;
-	l->seen_by[ir_index(r)] = l->from + 1;
-	if (l->to)
-		l->to[l->cnt] = ir_index(r);
-	l->cnt++;
+	const struct ir_rec *end = ir_terminator(f, block);
+	uint32_t cnt = 0, n = !end ? 0 : end->op == IR_SWITCH ? end->c + 1 : ir_fixed_operands((enum ir_op)end->op);
+	for (uint32_t i = 0; i < n; i++) {
+		ir_ref r;
+		if (end->op == IR_SWITCH)
+			r = i < end->c ? f->lists[end->b + i] : ir_block_ref(end->aux);
+		else
+			r = i == 0 ? end->a : i == 1 ? end->b : end->c;
+		if (ir_tag(r) != IR_TAG_BLOCK || seen_by[ir_index(r)] == block + 1)
+			continue;
+		seen_by[ir_index(r)] = block + 1;
+		if (to)
+			to[cnt] = ir_index(r);
+		cnt++;
+	}
+	return cnt;
 }
 
 bool ir_succs(struct ir_func *f, struct ir_edges *ret)
 {
-	struct edge_list l = {.seen_by = ARENA_ARRAY(f->arena, uint32_t, f->block_cnt + 1)};
-	ret->first = ARENA_ARRAY(f->arena, uint32_t, f->block_cnt + 1);
-	if (!ret->first || !l.seen_by)
+	uint32_t *seen_by = ARENA_ARRAY(f->arena, uint32_t, f->block_cnt + (size_t)1), cnt = 0;
+	ret->first = ARENA_RAW_ARRAY(f->arena, uint32_t, f->block_cnt + (size_t)1);
+	if (!ret->first || !seen_by)
 		return false;
-	for (int pass = 0; pass < 2; pass++) {
-		l.cnt = 0;
-		for (l.from = 0; l.from < f->block_cnt; l.from++) {
-			ret->first[l.from] = l.cnt;
-			const struct ir_rec *end = ir_terminator(f, l.from);
-			if (end)
-				ir_operands(f, end, add_edge, &l);
-		}
-		ret->first[f->block_cnt] = l.cnt;
-		if (pass)
-			break;
-		memset(l.seen_by, 0, f->block_cnt * sizeof(*l.seen_by));
-		l.to = ret->list = ARENA_ARRAY(f->arena, uint32_t, l.cnt + 1);
-		if (!l.to)
-			return false;
+	for (uint32_t i = 0; i < f->block_cnt; i++) {
+		ret->first[i] = cnt;
+		cnt += ends_of(f, i, seen_by, NULL);
 	}
+	ret->first[f->block_cnt] = cnt;
+	ret->list = ARENA_RAW_ARRAY(f->arena, uint32_t, cnt + (size_t)1);
+	if (!ret->list)
+		return false;
+	memset(seen_by, 0, f->block_cnt * sizeof(*seen_by));
+	for (uint32_t i = 0; i < f->block_cnt; i++)
+		ends_of(f, i, seen_by, ret->list + ret->first[i]);
 	return true;
 }
 
 bool ir_preds(struct ir_func *f, struct ir_edges *ret)
 {
 	struct ir_edges succs;
-	if (!ir_succs(f, &succs))
-		return false;
+	return ir_succs(f, &succs) && ir_turn_edges(f, &succs, ret);
+}
+
+bool ir_turn_edges(struct ir_func *f, const struct ir_edges *edges, struct ir_edges *ret)
+{
 	uint32_t n = f->block_cnt;
-	uint32_t *fill = ARENA_ARRAY(f->arena, uint32_t, n + 1);
-	ret->first = ARENA_ARRAY(f->arena, uint32_t, n + 1);
-	ret->list = ARENA_ARRAY(f->arena, uint32_t, succs.first[n] + 1);
+	uint32_t *fill = ARENA_ARRAY(f->arena, uint32_t, n + (size_t)1);
+	ret->first = ARENA_ARRAY(f->arena, uint32_t, n + (size_t)1);
+	ret->list = ARENA_RAW_ARRAY(f->arena, uint32_t, edges->first[n] + (size_t)1);
 	if (!fill || !ret->first || !ret->list)
 		return false;
-	for (uint32_t i = 0; i < succs.first[n]; i++)
-		ret->first[succs.list[i] + 1]++;
+	for (uint32_t i = 0; i < edges->first[n]; i++)
+		ret->first[edges->list[i] + 1]++;
 	for (uint32_t i = 0; i < n; i++)
 		ret->first[i + 1] += ret->first[i];
 	for (uint32_t i = 0; i < n; i++) {
-		for (uint32_t k = succs.first[i]; k < succs.first[i + 1]; k++) {
-			uint32_t to = succs.list[k];
+		for (uint32_t k = edges->first[i]; k < edges->first[i + 1]; k++) {
+			uint32_t to = edges->list[k];
 			ret->list[ret->first[to] + fill[to]++] = i;
 		}
 	}

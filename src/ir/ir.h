@@ -32,7 +32,11 @@
 enum ir_width { IR_W0 /* no result */, IR_W1, IR_W8, IR_W16, IR_W32, IR_W64, IR_W80, IR_W128, IR_W256, IR_W512, IR_W_COUNT };
 
 /* In bits; 0 for IR_W0 and beyond. */
-unsigned ir_bits(enum ir_width w);
+static inline unsigned ir_bits(enum ir_width w)
+{
+	static const uint16_t bits[IR_W_COUNT] = {0, 1, 8, 16, 32, 64, 80, 128, 256, 512};
+	return w < IR_W_COUNT ? bits[w] : 0;
+}
 /* The width of so many bits; IR_W0 when there is none. */
 enum ir_width ir_width_of(unsigned bits);
 
@@ -66,6 +70,7 @@ struct ir_op_info {
 	const char *signature; /* see ops.def */
 	const char *cform;     /* or null */
 	uint8_t effects;       /* enum ir_effect; 0: pure */
+	uint8_t operand_cnt;   /* letters of the signature behind the colon */
 };
 
 struct ir_kind_info {
@@ -74,9 +79,32 @@ struct ir_kind_info {
 	uint8_t op;        /* enum ir_op it belongs to */
 };
 
+extern const struct ir_op_info ir_op_table[IR_OP_COUNT];
+extern const struct ir_kind_info ir_kind_table[IR_KIND_COUNT];
+
 /* Facts of an operation and of a kind; never null (beyond the end: those of IR_OP_NONE, IR_KIND_NONE). */
-const struct ir_op_info *ir_op_info(enum ir_op op);
-const struct ir_kind_info *ir_kind_info(enum ir_kind kind);
+static inline const struct ir_op_info *ir_op_info(enum ir_op op)
+{
+	return &ir_op_table[op < IR_OP_COUNT ? op : IR_OP_NONE];
+}
+
+static inline const struct ir_kind_info *ir_kind_info(enum ir_kind kind)
+{
+	return &ir_kind_table[kind < IR_KIND_COUNT ? kind : IR_KIND_NONE];
+}
+
+/* Whether the operands of `op` end in a list, and how many there are before it. */
+static inline bool ir_has_list(enum ir_op op)
+{
+	const struct ir_op_info *info = ir_op_info(op);
+	return info->signature[1 + info->operand_cnt] == 'L';
+}
+
+static inline unsigned ir_fixed_operands(enum ir_op op)
+{
+	return ir_op_info(op)->operand_cnt - (unsigned)ir_has_list(op);
+}
+
 /* Whether `kind` may stand with `op`: one of its own, or IR_KIND_NONE when it has none. */
 bool ir_kind_fits(enum ir_op op, enum ir_kind kind);
 
@@ -256,6 +284,9 @@ struct ir_func {
 /* An empty function in `arena`; null when out of memory. */
 struct ir_func *ir_func_new(struct arena *arena, const struct ir_machine *machine, uint64_t va);
 
+/* Makes room for so many more records and machine instructions at once. */
+void ir_reserve(struct ir_func *f, uint32_t recs, uint32_t origins);
+
 /* Null, or why building failed: no memory, budget. */
 _must_use_ struct err *ir_status(const struct ir_func *f);
 
@@ -270,15 +301,32 @@ void ir_block_close(struct ir_func *f, uint32_t last_rec);
 /* Machine instruction that records made from here on come from. */
 void ir_origin_set(struct ir_func *f, uint64_t va, unsigned len);
 
+/* Makes room for one more record in the block that was begun; false: none, and `failed`. */
+bool ir_emit_room(struct ir_func *f);
+
 /* Appends a record to the block that was begun; its reference. `aux` and the rest as ops.def says. */
-ir_ref ir_emit(struct ir_func *f, const struct ir_rec *rec);
+static inline ir_ref ir_emit(struct ir_func *f, const struct ir_rec *rec)
+{
+	bool has_room = f->rec_cnt < f->rec_cap && f->order_cnt < f->order_cap && !f->failed;
+	if (!has_room && !ir_emit_room(f))
+		return ir_ref_make(IR_TAG_VALUE, 0);
+	uint32_t i = f->rec_cnt++;
+	f->recs[i] = *rec;
+	f->recs[i].origin = f->cur_origin;
+	f->order[f->order_cnt++] = i;
+	f->blocks[f->cur_block].last = f->order_cnt;
+	return ir_ref_make(IR_TAG_VALUE, i);
+}
 
 /* Constants. ir_const() cuts `v` to the width; for wider than 64 bits it is zero-extended. ir_const_wide() takes
  * ir_words(w) words, low first. */
 ir_ref ir_const(struct ir_func *f, enum ir_width w, uint64_t v);
 ir_ref ir_const_wide(struct ir_func *f, enum ir_width w, const uint64_t *words);
 /* 64-bit words a value takes: 1, 2, 4, 8. */
-unsigned ir_words(enum ir_width w);
+static inline unsigned ir_words(enum ir_width w)
+{
+	return (ir_bits(w) + 63) / 64;
+}
 /* Puts `cnt` references into the lists; the index of the first. */
 uint32_t ir_list(struct ir_func *f, const ir_ref *refs, uint32_t cnt);
 /* An empty intrinsic; its number, and where to fill it in (valid until the next call; null when failed). */
@@ -286,9 +334,25 @@ uint32_t ir_intrin_new(struct ir_func *f, struct ir_intrin **ret);
 
 /* --- looking ----------------------------------------------------------------------------------------------- */
 /* Width of a value or constant; IR_W0 for anything else. */
-enum ir_width ir_ref_width(const struct ir_func *f, ir_ref r);
+static inline enum ir_width ir_ref_width(const struct ir_func *f, ir_ref r)
+{
+	uint32_t i = ir_index(r);
+	if (ir_tag(r) == IR_TAG_CONST)
+		return i < f->const_cnt ? (enum ir_width)f->consts[i].width : IR_W0;
+	if (ir_tag(r) != IR_TAG_VALUE || i >= f->rec_cnt)
+		return IR_W0;
+	return ir_op_info((enum ir_op)f->recs[i].op)->signature[0] == '-' ? IR_W0 : (enum ir_width)f->recs[i].width;
+}
+
 /* Whether `r` is a constant of at most 64 bits, and its value. */
-bool ir_const_get(const struct ir_func *f, ir_ref r, uint64_t *ret);
+static inline bool ir_const_get(const struct ir_func *f, ir_ref r, uint64_t *ret)
+{
+	if (ir_tag(r) != IR_TAG_CONST || ir_index(r) >= f->const_cnt || ir_bits((enum ir_width)f->consts[ir_index(r)].width) > 64)
+		return false;
+	*ret = f->words[f->consts[ir_index(r)].first_word];
+	return true;
+}
+
 /* The words of a constant, ir_words() of its width; null for anything else. */
 const uint64_t *ir_const_words(const struct ir_func *f, ir_ref r);
 /* The last record of a block; null when it has none. */
@@ -305,6 +369,8 @@ struct ir_edges {
 /* In the function's arena; false when out of memory. */
 bool ir_succs(struct ir_func *f, struct ir_edges *ret);
 bool ir_preds(struct ir_func *f, struct ir_edges *ret);
+/* The one from the other. */
+bool ir_turn_edges(struct ir_func *f, const struct ir_edges *edges, struct ir_edges *ret);
 
 /* --- checking and text ------------------------------------------------------------------------------------- */
 /*

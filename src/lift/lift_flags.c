@@ -30,27 +30,30 @@ static bool keeps(const struct lift_thunk *t)
 
 void lift_flags_thunk(struct lift_x86 *x, unsigned mask, const struct lift_thunk *t)
 {
-	struct lift_thunk *copy = ARENA_NEW(x->f->arena, struct lift_thunk);
-	if (!copy) {
+	struct lift_thunk *copy = ARENA_RAW_ARRAY(x->f->arena, struct lift_thunk, 1);
+	struct lift_flag *before = keeps(t) ? ARENA_RAW_ARRAY(x->f->arena, struct lift_flag, LIFT_FLAG_CNT) : NULL;
+	if (!copy || (keeps(t) && !before)) {
 		x->f->failed = true;
 		return;
 	}
 	*copy = *t;
+	copy->before = before;
 	for (unsigned i = 0; i < LIFT_FLAG_CNT; i++) {
 		const struct lift_thunk *old = x->flags[i].state == LIFT_FLAG_THUNK ? x->flags[i].thunk : NULL;
-		if (!(mask >> i & 1) || !keeps(t) || !old || !keeps(old))
+		if (!keeps(t) || !(mask >> i & 1) || !old || !keeps(old))
 			continue;
 		if (old->depth == CHAIN_MAX)
 			lift_flag(x, LIFT_CF + i);
 		else if (old->depth >= copy->depth)
 			copy->depth = old->depth + 1;
 	}
-	memcpy(copy->before, x->flags, sizeof(copy->before));
+	if (before)
+		memcpy(before, x->flags, sizeof(x->flags));
 	for (unsigned i = 0; i < LIFT_FLAG_CNT; i++) {
 		if (!(mask >> i & 1))
 			continue;
 		x->flags[i] = (struct lift_flag){
-			.state = LIFT_FLAG_THUNK, .thunk = copy, .may_keep = keeps(t) && copy->before[i].may_keep,
+			.state = LIFT_FLAG_THUNK, .thunk = copy, .may_keep = before && before[i].may_keep,
 		};
 	}
 }

@@ -150,7 +150,7 @@ static void add_system(struct lift_x86 *x, struct sets *s)
 static int only_memory(const struct lift_x86 *x)
 {
 	int at = -1;
-	for (unsigned i = 0; i < x->in.operand_count; i++) {
+	for (unsigned i = 0; i < x->op_cnt; i++) {
 		if (x->ops[i].type != ZYDIS_OPERAND_TYPE_MEMORY || x->ops[i].mem.type == ZYDIS_MEMOP_TYPE_AGEN)
 			continue;
 		if (at >= 0)
@@ -162,7 +162,7 @@ static int only_memory(const struct lift_x86 *x)
 
 static void add_memory(struct lift_x86 *x, struct sets *s, struct ir_intrin *in)
 {
-	for (unsigned i = 0; i < x->in.operand_count; i++) {
+	for (unsigned i = 0; i < x->op_cnt; i++) {
 		const ZydisDecodedOperand *op = &x->ops[i];
 		uint16_t locs[3];
 		if (op->type != ZYDIS_OPERAND_TYPE_MEMORY)
@@ -289,13 +289,13 @@ bool lift_generic(struct lift_x86 *x)
 		.mnemonic = ZydisMnemonicGetString(x->in.mnemonic), .va = x->va, .len = x->in.length, .is_system = is_system(x),
 	};
 	memcpy(in.bytes, x->bytes, in.len);
-	for (unsigned i = 0; i < x->in.operand_count; i++) {
+	for (unsigned i = 0; i < x->op_cnt; i++) {
 		bool reads_st = x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER && x->ops[i].reg.value == ZYDIS_REGISTER_ST0 &&
 				(x->ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ);
 		if (reads_st)
 			lift_x87_result(x);
 	}
-	for (unsigned i = 0; i < x->in.operand_count; i++) {
+	for (unsigned i = 0; i < x->op_cnt; i++) {
 		/* k0 as a mask is how EVEX says that there is none. */
 		bool is_no_mask = x->ops[i].encoding == ZYDIS_OPERAND_ENCODING_MASK && x->ops[i].reg.value == ZYDIS_REGISTER_K0;
 		if (x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER && !is_no_mask)

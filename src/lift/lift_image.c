@@ -11,6 +11,7 @@ struct source {
 	const struct space *space;
 	VEC(struct lift_block) blocks;
 	VEC(struct lift_table) tables;
+	VEC(struct image_xref) xrefs; /* from the function's code, by place */
 };
 
 static bool returns(void *ctx, uint64_t va)
@@ -26,13 +27,19 @@ static bool returns(void *ctx, uint64_t va)
 static bool is_addr(void *ctx, uint64_t insn_va, uint64_t value)
 {
 	const struct source *s = ctx;
-	uint32_t to = space_loc(s->space, value), from = space_loc(s->space, insn_va), first;
+	uint32_t to = space_loc(s->space, value), from = space_loc(s->space, insn_va);
+	size_t lo = 0, hi = s->xrefs.cnt;
 	if (to == LOC_NONE || from == LOC_NONE)
 		return false;
-	uint32_t cnt = image_xrefs_from(s->im, from, from, &first);
-	for (uint32_t i = 0; i < cnt; i++) {
-		struct image_xref x;
-		if (image_xref_fwd(s->im, first + i, &x) && x.to == to)
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (s->xrefs.data[mid].from < from)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < s->xrefs.cnt && s->xrefs.data[lo].from == from; lo++) {
+		if (s->xrefs.data[lo].to == to)
 			return true;
 	}
 	return false;
@@ -59,6 +66,18 @@ static bool add_range(struct source *s, const struct image_range *r)
 		if (!add_block(s, loc, next - loc))
 			return false;
 		loc = next;
+	}
+	return true;
+}
+
+/* Once for the function: asking the image for each number in an instruction took longer than lifting it. */
+static bool add_xrefs(struct source *s, const struct image_range *r)
+{
+	uint32_t first, cnt = r->len ? image_xrefs_from(s->im, r->loc, r->loc + r->len - 1, &first) : 0;
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct image_xref x;
+		if (image_xref_fwd(s->im, first + i, &x) && !VEC_PUSH(&s->xrefs, x))
+			return false;
 	}
 	return true;
 }
@@ -103,16 +122,31 @@ static int by_jump(const void *a, const void *b)
 	return x->jump_va < y->jump_va ? -1 : x->jump_va > y->jump_va;
 }
 
+static int by_from(const void *a, const void *b)
+{
+	const struct image_xref *x = a, *y = b;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
 static bool collect(struct source *s, struct arena *arena, uint32_t func)
 {
 	uint32_t cnt;
 	const struct image_range *r = image_func_ranges(s->im, func, &cnt);
 	for (uint32_t i = 0; i < cnt; i++) {
-		if (!add_range(s, &r[i]) || !add_tables(s, arena, &r[i]))
+		if (!add_range(s, &r[i]) || !add_tables(s, arena, &r[i]) || !add_xrefs(s, &r[i]))
 			return false;
 	}
-	if (s->blocks.cnt)
+	/* The ranges of most functions are in order already. */
+	size_t sorted = 1;
+	while (sorted < s->blocks.cnt && s->blocks.data[sorted - 1].va < s->blocks.data[sorted].va)
+		sorted++;
+	if (sorted < s->blocks.cnt)
 		qsort(s->blocks.data, s->blocks.cnt, sizeof(*s->blocks.data), by_va);
+	sorted = 1;
+	while (sorted < s->xrefs.cnt && s->xrefs.data[sorted - 1].from <= s->xrefs.data[sorted].from)
+		sorted++;
+	if (sorted < s->xrefs.cnt)
+		qsort(s->xrefs.data, s->xrefs.cnt, sizeof(*s->xrefs.data), by_from);
 	if (s->tables.cnt)
 		qsort(s->tables.data, s->tables.cnt, sizeof(*s->tables.data), by_jump);
 	return true;
@@ -139,5 +173,6 @@ struct err *lift_image_func(struct arena *arena, const struct image *im, uint32_
 	}
 	VEC_FREE(&s.blocks);
 	VEC_FREE(&s.tables);
+	VEC_FREE(&s.xrefs);
 	return e;
 }

@@ -107,7 +107,7 @@ struct lift_thunk {
 	uint8_t width; /* enum ir_width of a, b, r */
 	ir_ref a, b, c, r;
 	unsigned depth; /* of the shifts in `before` */
-	struct lift_flag before[LIFT_FLAG_CNT]; /* from LIFT_T_SHL on: what stays when the count is 0 */
+	struct lift_flag *before; /* from LIFT_T_SHL on, LIFT_FLAG_CNT: what stays when the count is 0 */
 };
 
 /* --- an instruction being lifted ---------------------------------------------------------------------------- */
@@ -119,8 +119,10 @@ struct lift_x86 {
 	enum ir_width aw;          /* of addresses of the machine */
 	uint64_t va;
 	const uint8_t *bytes;
+	ZydisDecoderContext ctx;
 	ZydisDecodedInstruction in;
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	uint8_t op_cnt;            /* of them decoded: those one sees, for the generic path all */
 	ir_ref addr[ZYDIS_MAX_OPERAND_COUNT]; /* of memory operands, once computed */
 	struct lift_flag flags[LIFT_FLAG_CNT];
 	int top;                   /* of the x87 stack relative to entry */
@@ -179,7 +181,10 @@ ir_ref lift_bit(struct lift_x86 *x, ir_ref v, unsigned bit); /* one bit wide */
 ir_ref lift_undef(struct lift_x86 *x, enum ir_width w);
 ir_ref lift_load(struct lift_x86 *x, enum ir_width w, ir_ref addr);
 void lift_store(struct lift_x86 *x, ir_ref addr, ir_ref v);
-enum ir_width lift_width(const struct lift_x86 *x, ir_ref v);
+static inline enum ir_width lift_width(const struct lift_x86 *x, ir_ref v)
+{
+	return ir_ref_width(x->f, v);
+}
 
 /* --- operands ---------------------------------------------------------------------------------------------- */
 /* Number and kind of a general register; false: it is none. */

@@ -96,8 +96,14 @@ bool lift_do_pop(struct lift_x86 *x, unsigned arg)
 		lift_put(x, LIFT_SP, next);
 		return true;
 	}
-	lift_put(x, LIFT_SP, next);
+	/* What was loaded goes straight to its register, unless that is the stack pointer, which keeps it. */
+	bool is_sp = x->ops[0].reg.value == ZYDIS_REGISTER_RSP || x->ops[0].reg.value == ZYDIS_REGISTER_ESP ||
+		     x->ops[0].reg.value == ZYDIS_REGISTER_SP;
+	if (is_sp)
+		lift_put(x, LIFT_SP, next);
 	lift_write(x, 0, v);
+	if (!is_sp)
+		lift_put(x, LIFT_SP, next);
 	return true;
 }
 

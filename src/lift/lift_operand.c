@@ -5,15 +5,13 @@
 
 /* Emitting with folding of what is trivial, operands, addresses. */
 
-enum ir_width lift_width(const struct lift_x86 *x, ir_ref v)
-{
-	return ir_ref_width(x->f, v);
-}
-
 /* The record's value when all its operands are constants of at most 64 bits. */
 static bool fold(struct lift_x86 *x, const struct ir_rec *rec, ir_ref *ret)
 {
 	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
+	/* The common case first. */
+	if (ir_tag(rec->a) == IR_TAG_VALUE || ir_tag(rec->b) == IR_TAG_VALUE || ir_tag(rec->c) == IR_TAG_VALUE)
+		return false;
 	struct ir_val v[3] = {{{0}}}, r;
 	const char *operands = ir_op_info((enum ir_op)rec->op)->signature + 2;
 	enum ir_width xw = IR_W0;
@@ -208,7 +206,7 @@ void lift_write_gpr(struct lift_x86 *x, ZydisRegister r, ir_ref v)
 
 int lift_vec(const struct lift_x86 *x, unsigned i)
 {
-	if (i >= x->in.operand_count || x->ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
+	if (i >= x->op_cnt || x->ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
 		return -1;
 	ZydisRegister r = x->ops[i].reg.value;
 	if (r >= ZYDIS_REGISTER_XMM0 && r <= ZYDIS_REGISTER_XMM15)
@@ -312,29 +310,29 @@ bool lift_address(struct lift_x86 *x, unsigned i, ir_ref *ret)
 /* --- operands ---------------------------------------------------------------------------------------------- */
 bool lift_is_mem(const struct lift_x86 *x, unsigned i)
 {
-	return i < x->in.operand_count && x->ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY;
+	return i < x->op_cnt && x->ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY;
 }
 
 bool lift_is_reg(const struct lift_x86 *x, unsigned i)
 {
-	return i < x->in.operand_count && x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER;
+	return i < x->op_cnt && x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER;
 }
 
 bool lift_is_imm(const struct lift_x86 *x, unsigned i)
 {
-	return i < x->in.operand_count && x->ops[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+	return i < x->op_cnt && x->ops[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 }
 
 enum ir_width lift_op_width(const struct lift_x86 *x, unsigned i)
 {
-	return i < x->in.operand_count ? ir_width_of(x->ops[i].size) : IR_W0;
+	return i < x->op_cnt ? ir_width_of(x->ops[i].size) : IR_W0;
 }
 
 bool lift_plain(struct lift_x86 *x, unsigned cnt)
 {
 	unsigned num, off;
 	enum ir_width w;
-	if (cnt > x->in.operand_count)
+	if (cnt > x->op_cnt)
 		return false;
 	for (unsigned i = 0; i < cnt; i++) {
 		const ZydisDecodedOperand *op = &x->ops[i];

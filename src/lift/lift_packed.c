@@ -440,13 +440,15 @@ bool lift_do_ptest(struct lift_x86 *x, unsigned arg)
 	return true;
 }
 
-/* pblendvb blendvps blendvpd: by the sign bits of lanes of arg bits in the last operand. */
+/* pblendvb blendvps blendvpd: by the sign bits of lanes of `lane` bits in the last operand. */
 bool lift_do_blend(struct lift_x86 *x, unsigned lane)
 {
-	unsigned cnt = x->in.operand_count_visible, mask = lift_is_vex(x) ? 3 : 2, second = lift_is_vex(x) ? 2 : 1;
-	if (cnt < 2 || !lift_vec_plain(x, mask + 1))
+	unsigned first = lift_is_vex(x) ? 1 : 0;
+	if (!lift_vec_plain(x, lift_is_vex(x) ? 4 : 2))
 		return false;
-	struct lift_vec a = lift_vec_read(x, lift_is_vex(x) ? 1 : 0), b = lift_vec_read(x, second), m = lift_vec_read(x, mask);
+	struct lift_vec a = lift_vec_read(x, first), b = lift_vec_read(x, first + 1), m;
+	/* Without VEX it is xmm0, and nobody writes it. */
+	m = lift_is_vex(x) ? lift_vec_read(x, 3) : (struct lift_vec){{lift_get(x, LIFT_XMM0)}, 1};
 	const uint32_t is_neg = ir_lane(IR_CMP, IR_CMP_SLT, ir_width_of(lane));
 	for (unsigned i = 0; i < a.cnt; i++) {
 		ir_ref pick = lift_vmap(x, is_neg, m.half[i], lift_k(x, IR_W128, 0));

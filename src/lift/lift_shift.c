@@ -70,7 +70,7 @@ bool lift_do_rcx(struct lift_x86 *x, unsigned is_left)
 	enum ir_width w = lift_op_width(x, 0);
 	unsigned bits = ir_bits(w);
 	ir_ref count;
-	uint64_t n;
+	uint64_t n = 0;
 	if (!lift_plain(x, 2) || !lift_is_imm(x, 1))
 		return false;
 	if (count_of(x, 1, &count)) {

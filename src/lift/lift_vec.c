@@ -8,7 +8,7 @@ bool lift_vec_plain(struct lift_x86 *x, unsigned cnt)
 	ir_ref addr;
 	if (x->in.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY && !lift_is_vex(x))
 		return false;
-	if (cnt > x->in.operand_count)
+	if (cnt > x->op_cnt)
 		return false;
 	for (unsigned i = 0; i < cnt; i++) {
 		if (!lift_is_imm(x, i) && lift_vec(x, i) < 0 && !(lift_is_mem(x, i) && lift_address(x, i, &addr)))

@@ -87,11 +87,20 @@ void lift_goto(struct lift_x86 *x, uint64_t va)
 }
 
 /* --- instructions ------------------------------------------------------------------------------------------ */
+/* Of the operands, those that are written in assembler: what is lifted by hand knows what else its instruction touches. */
 static bool decode(struct lift_x86 *x, const uint8_t *p, size_t len)
 {
-	ZydisDecoderContext ctx;
-	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(x->decoder, &ctx, p, len, &x->in)) && !x86_is_foreign(&x->in) &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeOperands(x->decoder, &ctx, &x->in, x->ops, x->in.operand_count));
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(x->decoder, &x->ctx, p, len, &x->in)) || x86_is_foreign(&x->in))
+		return false;
+	x->op_cnt = x->in.operand_count_visible;
+	return !x->op_cnt || ZYAN_SUCCESS(ZydisDecoderDecodeOperands(x->decoder, &x->ctx, &x->in, x->ops, x->op_cnt));
+}
+
+/* All of them. */
+static bool decode_hidden(struct lift_x86 *x)
+{
+	x->op_cnt = x->in.operand_count;
+	return ZYAN_SUCCESS(ZydisDecoderDecodeOperands(x->decoder, &x->ctx, &x->in, x->ops, x->op_cnt));
 }
 
 /* The instruction at `p`, which is at `va`; gives its length. */
@@ -99,8 +108,6 @@ static size_t lift_one(struct lift_x86 *x, const uint8_t *p, size_t len, uint64_
 {
 	x->va = va;
 	x->bytes = p;
-	for (unsigned i = 0; i < ZYDIS_MAX_OPERAND_COUNT; i++)
-		x->addr[i] = IR_REF_NONE;
 	x->stats.insn_cnt++;
 	if (!decode(x, p, len)) {
 		ir_origin_set(x->f, va, 1);
@@ -108,13 +115,20 @@ static size_t lift_one(struct lift_x86 *x, const uint8_t *p, size_t len, uint64_
 		lift_do_trap(x, IR_TRAP_DECODE);
 		return 1;
 	}
+	for (unsigned i = 0; i < x->op_cnt; i++)
+		x->addr[i] = IR_REF_NONE;
 	ir_origin_set(x->f, va, x->in.length);
 	/* movsd and cmpsd are names of two instructions each. */
 	bool is_string = x->in.meta.category == ZYDIS_CATEGORY_STRINGOP;
 	struct lift_row row = is_string ? (struct lift_row){lift_do_string, 0} : lift_row_of(x->in.mnemonic);
 	if (!row.fn || !row.fn(x, row.arg)) {
 		x->stats.generic_cnt++;
-		lift_generic(x);
+		for (unsigned i = x->op_cnt; i < x->in.operand_count; i++)
+			x->addr[i] = IR_REF_NONE;
+		if (decode_hidden(x))
+			lift_generic(x);
+		else
+			lift_do_trap(x, IR_TRAP_DECODE);
 	}
 	return x->in.length;
 }
@@ -164,7 +178,7 @@ static bool flags_alive(struct lift_x86 *x, uint32_t *alive_out)
 	struct ir_edges succs, preds;
 	uint32_t *todo = ARENA_ARRAY(f->arena, uint32_t, f->block_cnt + 1), cnt = 0;
 	bool *is_queued = ARENA_ARRAY(f->arena, bool, f->block_cnt + 1);
-	if (!todo || !is_queued || !ir_succs(f, &succs) || !ir_preds(f, &preds))
+	if (!todo || !is_queued || !ir_succs(f, &succs) || !ir_turn_edges(f, &succs, &preds))
 		return false;
 	for (uint32_t b = 0; b < f->block_cnt; b++) {
 		if (succs.first[b] == succs.first[b + 1])
@@ -266,6 +280,8 @@ static struct err *start(struct lift_x86 *x, struct arena *arena, const struct l
 		bytes += code->blocks[i].len;
 	uint64_t limit = code->rec_limit ? code->rec_limit : bytes * 64 + 4096;
 	x->f->rec_limit = limit < IR_REF_INDEX_MAX ? (uint32_t)limit : IR_REF_INDEX_MAX;
+	/* Measured: about one record for each byte of code, four bytes an instruction. */
+	ir_reserve(x->f, (uint32_t)(bytes < UINT32_MAX / 2 ? bytes + bytes / 4 + 16 : 0), (uint32_t)(bytes / 4 + 4));
 	ir_block_new(x->f, code->va);
 	for (uint32_t i = 0; i < code->block_cnt; i++)
 		ir_block_new(x->f, code->blocks[i].va);

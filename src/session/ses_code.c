@@ -126,6 +126,7 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 	if (func >= cnt)
 		return err_new(ERR_NOT_FOUND, "there is no function %u", func);
 	ret->va = space_va(sn->space, funcs[func].loc);
+	ret->word_cnt = 0;
 	ses_code_name(sn, func, ret->name, sizeof(ret->name));
 	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
 	const struct cprint_opts opts = {
