@@ -36,6 +36,12 @@ SCRY_INLINE __attribute__((noreturn)) void scry_trap(void)
 	__builtin_trap();
 }
 
+/* A condition whose outcome is known: compilers warn of what they see is one. */
+SCRY_INLINE uint1_t scry_known(uint1_t v)
+{
+	return v;
+}
+
 /* --- memory: any address, any alignment, any type behind it; in the byte order of the machine ------------- */
 #define SCRY_MEMORY(bits)                                                        \
 	SCRY_INLINE uint##bits##_t scry_load##bits(uintptr_t addr)               \
@@ -126,17 +132,17 @@ SCRY_INLINE __attribute__((noreturn)) void scry_trap(void)
 		scry_check_div##bits(a, b);                                                              \
 		return (uint##bits##_t)((int##bits##_t)a % (int##bits##_t)b);                            \
 	}                                                                                                \
-	SCRY_INLINE uint8_t scry_clz##bits(uint##bits##_t a)                                             \
+	SCRY_INLINE uint##bits##_t scry_clz##bits(uint##bits##_t a)                                      \
 	{                                                                                                \
-		return (uint8_t)(a ? __builtin_clzll(a) - (64 - bits) : bits);                           \
+		return (uint##bits##_t)(a ? __builtin_clzll(a) - (64 - bits) : bits);                    \
 	}                                                                                                \
-	SCRY_INLINE uint8_t scry_ctz##bits(uint##bits##_t a)                                             \
+	SCRY_INLINE uint##bits##_t scry_ctz##bits(uint##bits##_t a)                                      \
 	{                                                                                                \
-		return (uint8_t)(a ? __builtin_ctzll(a) : bits);                                         \
+		return (uint##bits##_t)(a ? __builtin_ctzll(a) : bits);                                  \
 	}                                                                                                \
-	SCRY_INLINE uint8_t scry_popcnt##bits(uint##bits##_t a)                                          \
+	SCRY_INLINE uint##bits##_t scry_popcnt##bits(uint##bits##_t a)                                   \
 	{                                                                                                \
-		return (uint8_t)__builtin_popcountll(a);                                                 \
+		return (uint##bits##_t)__builtin_popcountll(a);                                          \
 	}
 
 SCRY_INTEGERS(8)
@@ -957,6 +963,11 @@ SCRY_VECTORS(128)
  */
 #define SCRY_ROW8(type, r) type r##0, r##1, r##2, r##3, r##4, r##5, r##6, r##7
 #define SCRY_ROW16(type, r) SCRY_ROW8(type, r), r##8, r##9, r##10, r##11, r##12, r##13, r##14, r##15
+/* A function's registers are variables: SCRY_REGS(r) is r(NAME) for each of them. Here they go to the state and come back. */
+#define SCRY_SAVE_ONE(name) m->name = name;
+#define SCRY_LOAD_ONE(name) name = m->name;
+#define SCRY_SAVE SCRY_REGS(SCRY_SAVE_ONE)
+#define SCRY_LOAD SCRY_REGS(SCRY_LOAD_ONE)
 #ifdef __SIZEOF_INT128__
 /* Programs of 32 bits: their C is compiled for 64, where there are integers of 128 bits, with all addresses below 4 GiB. Their
  * machine code cannot be run from there, so what needs it ends the program. */

@@ -7,15 +7,27 @@
 
 /*
  * A block becomes a brace group behind its label; each record that must happen where it stands becomes a statement, and
- * what is pure and used once becomes part of the expression that uses it, as long as nothing between the two could
- * change it (a PUT of the location a GET read, a call).
+ * what is pure or a load, and used once, becomes part of the expression that uses it, as long as nothing between the two could
+ * change it (a PUT of the location a GET read, a call, another access of memory). A block is gone through twice: from its end, to know
+ * what is used and where it would be shown, and from its beginning, writing statements straight into the text.
  */
 
-/* An expression longer than this is given a variable. */
-#define INLINE_LEN_MAX 120
-#define NOWHERE UINT32_MAX
+/* An expression of more operations than this is given a variable; that also bounds how deep expressions nest. */
+#define INLINE_COST_MAX 10
+/* As often a location, or one with an offset, is written again instead of being given a variable. */
+#define AGAIN_MAX 3
+/* Looks ahead no further than this for what an expression crosses. */
+#define CROSS_MAX 256
 
-struct printer {
+/* What the printer knows of a record. */
+struct value {
+	uint32_t place;  /* order index of the statement that shows it: the last one, if several do */
+	uint16_t use_cnt;
+	uint8_t cost;    /* operations of the expression it is, when is_inline */
+	bool is_inline;  /* part of the statement at `place`; else it has a variable or none uses it */
+};
+
+struct cprint_printer {
 	const struct ir_func *f;
 	const struct cprint_opts *opts;
 	struct buf *text;
@@ -24,18 +36,9 @@ struct printer {
 	uint32_t block;      /* being written */
 	uint32_t line;       /* ... from 1 */
 	size_t line_counted; /* bytes of `text` whose line breaks are in `line` */
-	/* Per record. */
-	uint32_t *use_cnt;
-	uint32_t *user;      /* the record that uses it last in its block */
-	uint32_t *place;     /* order index of the statement that shows it */
-	uint32_t *last_use;  /* ... of the last statement that shows one of its users */
-	uint32_t *expr_off;  /* the text of what is inline, in `exprs`; NOWHERE: it has a variable */
-	uint32_t *expr_len;  /* ... bytes of it */
-	uint32_t *pos;       /* place in the order */
+	struct value *values; /* per record */
 	uint32_t *next_put;  /* per location: the nearest change behind where place_block() is; what lies before is of a block before */
-	struct buf exprs;
-	struct buf parts;    /* the operands of the expression being written */
-	bool *is_used_loc;
+	uint8_t *name_len;   /* per location: bytes of its name; 0: the function does not use it */
 	bool *is_target;     /* blocks somebody jumps to */
 	const char *why;     /* there is no form: what of */
 	bool has_failed;
@@ -58,13 +61,23 @@ void cprint_machine(const struct ir_machine *m, struct buf *text)
 		buf_add_ch(text, *p == '-' ? '_' : *p);
 }
 
-static const struct ir_rec *rec_of(const struct printer *p, ir_ref r)
+const struct ir_func *cprint_ir(const struct cprint_printer *p)
+{
+	return p->f;
+}
+
+static const struct ir_rec *rec_of(const struct cprint_printer *p, ir_ref r)
 {
 	return ir_tag(r) == IR_TAG_VALUE ? &p->f->recs[ir_index(r)] : NULL;
 }
 
+const struct ir_rec *cprint_inline(const struct cprint_printer *p, ir_ref r)
+{
+	return ir_tag(r) == IR_TAG_VALUE && p->values[ir_index(r)].is_inline ? &p->f->recs[ir_index(r)] : NULL;
+}
+
 /* --- lines --------------------------------------------------------------------------------------------------- */
-static uint32_t line_now(struct printer *p)
+static uint32_t line_now(struct cprint_printer *p)
 {
 	const char *end = p->text->data + p->text->len;
 	for (const char *at = p->text->data + p->line_counted; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
@@ -73,246 +86,297 @@ static uint32_t line_now(struct printer *p)
 	return p->line;
 }
 
-static void map_here(struct printer *p, uint32_t origin)
+static void add_line(struct cprint_printer *p, uint32_t origin)
 {
-	if (!p->map || origin >= p->f->origin_cnt)
-		return;
 	struct cprint_line l = {line_now(p), p->f->origins[origin].va};
-	size_t n = p->map->lines.cnt;
-	for (size_t i = n; i-- > 0 && p->map->lines.data[i].line == l.line;)
-		if (p->map->lines.data[i].va == l.va)
-			return;
-	if (!VEC_PUSH(&p->map->lines, l))
+	if (!VEC_PUSH(&p->map->lines, l)) {
 		p->has_failed = true;
+		return;
+	}
+	/* Addresses of a line ascend; it has few. */
+	struct cprint_line *lines = p->map->lines.data;
+	size_t i = p->map->lines.cnt - 1;
+	for (; i > 0 && lines[i - 1].line == l.line && lines[i - 1].va > l.va; i--)
+		lines[i] = lines[i - 1];
+	lines[i] = l;
+	if (i > 0 && lines[i - 1].line == l.line && lines[i - 1].va == l.va) {
+		memmove(&lines[i], &lines[i + 1], (p->map->lines.cnt - 1 - i) * sizeof(*lines));
+		p->map->lines.cnt--;
+	}
+}
+
+/* What is written now comes from an instruction. */
+static inline void map_here(struct cprint_printer *p, uint32_t origin)
+{
+	if (p->map && origin < p->f->origin_cnt)
+		add_line(p, origin);
 }
 
 /* --- which values are part of another's expression ------------------------------------------------------------- */
-struct use_ctx {
-	struct printer *p;
-	uint32_t rec;
-};
-
-static void count_use(void *ctx, ir_ref r)
-{
-	struct use_ctx *u = ctx;
-	if (ir_tag(r) == IR_TAG_BLOCK)
-		u->p->is_target[ir_index(r)] = true;
-	if (ir_tag(r) != IR_TAG_VALUE)
-		return;
-	u->p->use_cnt[ir_index(r)]++;
-	u->p->user[ir_index(r)] = u->rec;
-}
-
 static bool is_pure(const struct ir_rec *rec)
 {
 	return rec->width != IR_W0 && !(ir_op_info((enum ir_op)rec->op)->effects & ~(unsigned)IR_READS_LOC) &&
 	       rec->op != IR_RES && rec->op != IR_PHI;
 }
 
-static void keep_last_use(void *ctx, ir_ref r)
+/* A location, or one moved by a number: cheap to write and to compute. */
+static bool is_short(const struct ir_func *f, const struct ir_rec *rec)
 {
-	const struct use_ctx *u = ctx;
-	if (ir_tag(r) == IR_TAG_VALUE)
-		u->p->last_use[ir_index(r)] = MAX(u->p->last_use[ir_index(r)], u->p->place[u->rec]);
+	if (rec->op != IR_ADD && rec->op != IR_SUB)
+		return rec->op == IR_GET;
+	return ir_tag(rec->a) == IR_TAG_VALUE && f->recs[ir_index(rec->a)].op == IR_GET && ir_tag(rec->b) == IR_TAG_CONST;
 }
 
-/* Looks ahead no further than this for what an expression crosses. */
-#define CROSS_MAX 256
+/* Walking a block back: the nearest record behind the one looked at that ... */
+struct ahead {
+	uint32_t call;   /* changes all locations */
+	uint32_t effect; /* touches memory, may trap, or hands the machine's state around */
+};
 
 static bool is_between(uint32_t i, uint32_t from, uint32_t to)
 {
 	return i > from && i < to;
 }
 
-/* From the end of the block back, so that a user's place is known before what it uses. A value in an inline expression is
- * shown where the whole expression is. */
-static void place_block(struct printer *p, const struct ir_block *b)
+static bool may_move(const struct cprint_printer *p, const struct ir_rec *rec, const struct ahead *ahead, uint32_t from, uint32_t to)
+{
+	if (rec->op == IR_GET)
+		return !is_between(p->next_put[rec->aux], from, to) && !is_between(ahead->call, from, to);
+	if (is_pure(rec))
+		return true;
+	/* What an instruction left is in the state, which other statements than assignments write first. */
+	if (rec->op == IR_RES)
+		return p->f->recs[p->f->order[to]].op == IR_PUT && !is_between(ahead->effect, from, to);
+	return rec->op == IR_LOAD && !is_between(ahead->effect, from, to);
+}
+
+static void use(struct cprint_printer *p, ir_ref r, uint32_t at)
+{
+	if (ir_tag(r) != IR_TAG_VALUE)
+		return;
+	struct value *v = &p->values[ir_index(r)];
+	if (v->use_cnt < UINT16_MAX)
+		v->use_cnt++;
+	if (!v->is_inline || v->place < at)
+		v->place = at;
+	v->is_inline = true;
+}
+
+static void use_operands(struct cprint_printer *p, const struct ir_rec *rec, uint32_t at)
 {
 	const struct ir_func *f = p->f;
-	uint32_t next_call = 0;
+	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
+	unsigned fixed = ir_fixed_operands((enum ir_op)rec->op);
+	for (unsigned i = 0; i < fixed; i++)
+		use(p, refs[i], at);
+	if (!ir_has_list((enum ir_op)rec->op))
+		return;
+	for (uint32_t i = 0; i < rec->c; i++)
+		use(p, f->lists[rec->b + i], at);
+}
+
+/* From the end of the block back, so that it is known where all users of a value are shown before its turn comes. What is part of
+ * an expression is shown where the whole expression is. */
+static void place_block(struct cprint_printer *p, const struct ir_block *b)
+{
+	const struct ir_func *f = p->f;
+	struct ahead ahead = {0, 0};
 	for (uint32_t i = b->last; i-- > b->first;) {
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
-		struct use_ctx u = {p, r};
-		p->place[r] = i;
+		struct value *v = &p->values[r];
+		bool pure = is_pure(rec);
+		if (pure && !v->use_cnt)
+			continue;
+		/* What use() noted of its users is now decided on. */
+		bool once = v->use_cnt == 1 || (v->use_cnt && v->use_cnt <= AGAIN_MAX && is_short(f, rec)) || rec->op == IR_GET;
+		v->is_inline = once && v->use_cnt && v->place - i <= CROSS_MAX && may_move(p, rec, &ahead, i, v->place);
+		if (!v->is_inline)
+			v->place = i;
+		use_operands(p, rec, v->place);
 		if (rec->op == IR_PUT)
 			p->next_put[rec->aux] = i;
 		else if (rec->op == IR_CALL)
-			next_call = i;
-		/* What is used once goes where that is. A GET used often is read at each of its uses, and those may be shown in any order. */
-		uint32_t at = p->last_use[r];
-		bool is_crossing = rec->op == IR_GET && (is_between(p->next_put[rec->aux], i, at) || is_between(next_call, i, at));
-		if (at > i && at - i <= CROSS_MAX && !is_crossing && (p->use_cnt[r] == 1 || rec->op == IR_GET) && is_pure(rec))
-			p->place[r] = at;
-		ir_operands(f, rec, keep_last_use, &u);
+			ahead.call = ahead.effect = i;
+		else if (!pure && rec->op != IR_RES)
+			ahead.effect = i;
 	}
 }
 
 /* --- operands ------------------------------------------------------------------------------------------------- */
-static bool refuse(struct printer *p, const struct ir_rec *rec)
+static bool refuse(struct cprint_printer *p, const struct ir_rec *rec)
 {
 	if (!p->why)
 		p->why = ir_op_info((enum ir_op)rec->op)->text;
 	return false;
 }
 
+static void put_loc(const struct cprint_printer *p, unsigned loc, struct buf *text)
+{
+	buf_add(text, p->f->machine->locs[loc].name, p->name_len[loc]);
+}
+
 /* The variable of a record. */
-static void put_temp(const struct printer *p, uint32_t r, struct buf *text)
+static void put_temp(uint32_t r, struct buf *text)
 {
 	buf_add_ch(text, 't');
-	buf_add_dec(text, p->pos[r]);
-}
-
-static bool put_operand(struct printer *p, ir_ref r, struct buf *text)
-{
-	if (ir_tag(r) == IR_TAG_CONST)
-		return cprint_const(p->f, r, text) || refuse(p, &p->f->recs[0]);
-	if (ir_tag(r) != IR_TAG_VALUE)
-		return false;
-	uint32_t i = ir_index(r);
-	if (p->expr_off[i] != NOWHERE)
-		buf_add(text, p->exprs.data + p->expr_off[i], p->expr_len[i]);
-	else
-		put_temp(p, i, text);
-	return true;
-}
-
-/* Forms are names, numbers, calls and casts, which bind tighter than what uses them, but for these. */
-static bool needs_parens(const struct ir_rec *rec, const struct ir_rec *user)
-{
-	/* A condition of a branch has parentheses of its own, an assignment needs none. */
-	return (rec->op == IR_CMP || rec->op == IR_SEL) && user->op != IR_BR && user->op != IR_PUT;
+	buf_add_dec(text, r);
 }
 
 /* The address a constant stands for, in the image. */
-static bool put_gaddr(struct printer *p, const struct ir_rec *rec, struct buf *text)
+static bool put_gaddr(struct cprint_printer *p, const struct ir_rec *rec, struct buf *text)
 {
 	uint64_t va;
 	if (!ir_const_get(p->f, rec->a, &va))
 		return refuse(p, rec);
-	buf_add_ch(text, '(');
-	cprint_type((enum ir_width)p->f->machine->addr_width, text);
-	buf_add_str(text, ")(m->image + ");
-	cprint_hex(text, va, "u)");
+	/* The image may lie further up than addresses of 32 bits say. */
+	bool is_short = p->f->machine->addr_width == IR_W32;
+	buf_add_str(text, is_short ? "(uint32_t)(m->image + " : "m->image + ");
+	cprint_hex(text, va, is_short ? ")" : "");
 	return true;
 }
 
-/* Comparing a value with itself is known, and compilers warn about it. */
-static const char *self_compare(const struct ir_rec *rec)
+/* What RES names: a variable of the MEMOP, or where the instruction left it. */
+static bool put_res(struct cprint_printer *p, const struct ir_rec *rec, struct buf *text)
 {
-	if (rec->op != IR_CMP || rec->a != rec->b)
-		return NULL;
-	return rec->kind == IR_CMP_EQ || rec->kind == IR_CMP_ULE || rec->kind == IR_CMP_SLE ? "1" : "0";
+	const struct ir_rec *of = rec_of(p, rec->a);
+	if (!of)
+		return refuse(p, rec);
+	if (of->op == IR_MEMOP) {
+		put_temp(ir_index(rec->a), text);
+		buf_add_ch(text, '_');
+		buf_add_dec(text, rec->aux);
+		return true;
+	}
+	const struct ir_intrin *in = &p->f->intrins[of->aux];
+	if (rec->aux >= in->out_cnt)
+		return refuse(p, rec);
+	buf_add_str(text, "m->");
+	put_loc(p, in->out[rec->aux], text);
+	return true;
 }
 
-/* The expression of a record that has a value. */
-static bool put_expr(struct printer *p, const struct ir_rec *rec, struct buf *text)
+/* The expression of a record, without parentheses. */
+static bool put_expr(struct cprint_printer *p, const struct ir_rec *rec, enum cprint_how how, struct buf *text)
 {
-	const struct ir_func *f = p->f;
-	if (rec->op == IR_GET) {
-		buf_add_str(text, f->machine->locs[rec->aux].name);
+	switch (rec->op) {
+	case IR_GET:
+		put_loc(p, rec->aux, text);
 		return true;
-	}
-	if (rec->op == IR_GADDR)
+	case IR_GADDR:
 		return put_gaddr(p, rec, text);
-	const char *known = self_compare(rec);
-	if (known) {
-		buf_printf(text, "(uint1_t)%s", known);
+	case IR_RES:
+		return put_res(p, rec, text);
+	default:
+		break;
+	}
+	/* What signature x names is the second operand where the first is the whole. */
+	const struct cprint_form form = {p, rec, ir_ref_width(p->f, rec->op == IR_INSERT ? rec->b : rec->a)};
+	return cprint_form(&form, how, text) || refuse(p, rec);
+}
+
+bool cprint_operand(struct cprint_printer *p, ir_ref r, enum cprint_how how, struct buf *text)
+{
+	if (ir_tag(r) == IR_TAG_CONST)
+		return cprint_const(p->f, r, how, text) || refuse(p, &p->f->recs[0]);
+	if (ir_tag(r) != IR_TAG_VALUE)
+		return false;
+	const struct ir_rec *rec = &p->f->recs[ir_index(r)];
+	if (!p->values[ir_index(r)].is_inline) {
+		put_temp(ir_index(r), text);
 		return true;
 	}
-	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
-	size_t off[3] = {0};
-	unsigned cnt = 0;
-	bool ok = true;
-	enum ir_width x = ir_ref_width(f, rec->a);
-	p->parts.len = 0;
-	for (; ok && cnt < 3 && ir_op_info((enum ir_op)rec->op)->signature[2 + cnt] && refs[cnt] != IR_REF_NONE; cnt++) {
-		uint64_t v;
-		off[cnt] = p->parts.len;
-		if (rec->op == IR_VCVT && cnt == 1 && ir_const_get(f, refs[cnt], &v))
-			buf_add_dec(&p->parts, v);
-		else
-			ok = put_operand(p, refs[cnt], &p->parts);
-		buf_add_ch(&p->parts, '\0');
-	}
-	p->has_failed |= p->parts.failed;
-	const char *operand[3] = {NULL};
-	for (unsigned i = 0; i < cnt && !p->parts.failed; i++)
-		operand[i] = p->parts.data + off[i];
-	ok = ok && !p->parts.failed;
-	/* What signature x names is the second operand where the first is the whole. */
-	if (rec->op == IR_INSERT)
-		x = ir_ref_width(f, rec->b);
-	if (ok && rec->width != IR_W1 && (rec->op == IR_CMP || rec->op == IR_FCMP))
-		ok = false;
-	ok = ok && (cprint_expr(rec, x, operand, text) || refuse(p, rec));
+	map_here(p, rec->origin);
+	if (how == CPRINT_LOOSE || !cprint_is_loose(rec))
+		return put_expr(p, rec, how, text);
+	buf_add_ch(text, '(');
+	bool ok = put_expr(p, rec, how, text);
+	buf_add_ch(text, ')');
 	return ok;
 }
 
 /* --- the machine's state --------------------------------------------------------------------------------------- */
-static void find_locs(struct printer *p)
+static void use_loc(struct cprint_printer *p, unsigned loc)
+{
+	if (!p->name_len[loc])
+		p->name_len[loc] = (uint8_t)strlen(p->f->machine->locs[loc].name);
+}
+
+/* Locations the function names, and blocks it jumps to. */
+static void look_around(struct cprint_printer *p)
 {
 	const struct ir_func *f = p->f;
-	p->is_used_loc[f->machine->sp_loc] = true;
+	use_loc(p, f->machine->sp_loc);
 	for (uint32_t i = 0; i < f->order_cnt; i++) {
 		const struct ir_rec *rec = &f->recs[f->order[i]];
 		if (rec->op == IR_GET || rec->op == IR_PUT)
-			p->is_used_loc[rec->aux] = true;
+			use_loc(p, rec->aux);
 		if (rec->op != IR_INTRIN)
 			continue;
 		const struct ir_intrin *in = &f->intrins[rec->aux];
 		for (unsigned k = 0; k < in->in_cnt; k++)
-			p->is_used_loc[in->in[k]] = true;
+			use_loc(p, in->in[k]);
 		for (unsigned k = 0; k < in->out_cnt; k++)
-			p->is_used_loc[in->out[k]] = true;
+			use_loc(p, in->out[k]);
 		if (in->alt_len)
-			p->is_used_loc[in->alt_reg] = true;
+			use_loc(p, in->alt_reg);
 	}
-}
-
-/* SCRY_SAVE and SCRY_LOAD move the variables to the state and back. */
-static void put_state(struct printer *p)
-{
-	const struct ir_machine *m = p->f->machine;
-	for (unsigned dir = 0; dir < 2; dir++) {
-		buf_add_str(p->text, dir ? "#define SCRY_LOAD (" : "#define SCRY_SAVE (");
-		bool is_first = true;
-		for (unsigned i = 0; i < m->loc_cnt; i++) {
-			if (!p->is_used_loc[i])
-				continue;
-			buf_add_str(p->text, is_first ? "" : ", ");
-			buf_add_str(p->text, dir ? "" : "m->");
-			buf_add_str(p->text, m->locs[i].name);
-			buf_add_str(p->text, dir ? " = m->" : " = ");
-			buf_add_str(p->text, m->locs[i].name);
-			is_first = false;
-		}
-		buf_add_str(p->text, ")\n");
-	}
-}
-
-static void put_head(struct printer *p)
-{
-	const struct ir_machine *m = p->f->machine;
-	put_state(p);
-	buf_printf(p->text, "void %s(struct ", p->opts->name);
-	cprint_machine(m, p->text);
-	buf_add_str(p->text, " *m)\n{\n");
-	for (unsigned i = 0; i < m->loc_cnt; i++) {
-		if (!p->is_used_loc[i])
+	for (uint32_t b = 0; b < f->block_cnt; b++) {
+		const struct ir_rec *end = ir_terminator(f, b);
+		if (!end)
 			continue;
-		buf_add_ch(p->text, '\t');
-		cprint_type((enum ir_width)m->locs[i].width, p->text);
-		buf_add_ch(p->text, ' ');
-		buf_add_str(p->text, m->locs[i].name);
-		buf_add_str(p->text, " = m->");
-		buf_add_str(p->text, m->locs[i].name);
-		buf_add_str(p->text, ";\n");
+		if (end->op == IR_SWITCH) {
+			p->is_target[end->aux] = true;
+			for (uint32_t i = 1; i < end->c; i += 2)
+				p->is_target[ir_index(f->lists[end->b + i])] = true;
+		} else if (end->op == IR_BR) {
+			p->is_target[ir_index(end->b)] = p->is_target[ir_index(end->c)] = true;
+		} else if (end->op == IR_JMP) {
+			p->is_target[ir_index(end->a)] = true;
+		}
 	}
+}
+
+/* The variables, which the header's SCRY_SAVE and SCRY_LOAD move to the state and back. */
+static void put_head(struct cprint_printer *p)
+{
+	const struct ir_machine *m = p->f->machine;
+	struct buf *text = p->text;
+	buf_add_str(text, "#define SCRY_REGS(r)");
+	for (unsigned i = 0; i < m->loc_cnt; i++) {
+		if (!p->name_len[i])
+			continue;
+		buf_add_str(text, " r(");
+		put_loc(p, i, text);
+		buf_add_ch(text, ')');
+	}
+	buf_add_str(text, "\nvoid ");
+	buf_add_str(text, p->opts->name);
+	buf_add_str(text, "(struct ");
+	cprint_machine(m, text);
+	buf_add_str(text, " *m)\n{\n");
+	/* One declaration for each run of locations of one width. */
+	unsigned width = IR_W0;
+	for (unsigned i = 0; i < m->loc_cnt; i++) {
+		if (!p->name_len[i])
+			continue;
+		if (m->locs[i].width != width) {
+			buf_add_str(text, width == IR_W0 ? "\t" : ";\n\t");
+			width = m->locs[i].width;
+			cprint_type((enum ir_width)width, text);
+			buf_add_ch(text, ' ');
+		} else {
+			buf_add(text, ", ", 2);
+		}
+		put_loc(p, i, text);
+		buf_add_str(text, " = m->");
+		put_loc(p, i, text);
+	}
+	buf_add_str(text, ";\n");
 }
 
 /* --- statements ------------------------------------------------------------------------------------------------- */
-static void put_comment(struct printer *p, ir_ref target)
+static void put_comment(struct cprint_printer *p, ir_ref target)
 {
 	uint64_t va;
 	char name[256];
@@ -332,29 +396,29 @@ static void put_comment(struct printer *p, ir_ref target)
 }
 
 /* Where control goes: a number is an address of the program. */
-static bool put_target(struct printer *p, ir_ref r)
+static bool put_target(struct cprint_printer *p, ir_ref r)
 {
 	uint64_t va;
 	if (!ir_const_get(p->f, r, &va))
-		return put_operand(p, r, p->text);
+		return cprint_operand(p, r, CPRINT_LOOSE, p->text);
 	buf_add_str(p->text, "m->image + ");
-	cprint_hex(p->text, va, "u");
+	cprint_hex(p->text, va, "");
 	return true;
 }
 
-static void put_label(struct printer *p, uint32_t block)
+static void put_label(struct cprint_printer *p, uint32_t block)
 {
 	buf_add_ch(p->text, 'b');
 	buf_add_dec(p->text, block);
 }
 
 /* `text` holds nothing of what comes back in a failed expression: the function is dropped then. */
-static bool put_value(struct printer *p, ir_ref r)
+static bool put_value(struct cprint_printer *p, ir_ref r)
 {
-	return put_operand(p, r, p->text);
+	return cprint_operand(p, r, CPRINT_LOOSE, p->text);
 }
 
-static bool put_intrin(struct printer *p, uint32_t r)
+static bool put_intrin(struct cprint_printer *p, uint32_t r)
 {
 	const struct ir_func *f = p->f;
 	const struct ir_rec *rec = &f->recs[r];
@@ -397,7 +461,7 @@ static bool put_intrin(struct printer *p, uint32_t r)
 	return true;
 }
 
-static bool put_memop(struct printer *p, uint32_t r)
+static bool put_memop(struct cprint_printer *p, uint32_t r)
 {
 	const struct ir_func *f = p->f;
 	const struct ir_rec *rec = &f->recs[r];
@@ -407,7 +471,7 @@ static bool put_memop(struct printer *p, uint32_t r)
 	if (rec->c < 5)
 		return refuse(p, rec);
 	const ir_ref *l = f->lists + rec->b;
-	unsigned n = p->pos[r];
+	unsigned n = r;
 	buf_printf(p->text, "\tuintptr_t t%u_0 = ", n);
 	put_value(p, l[0]);
 	if (has_src)
@@ -429,30 +493,13 @@ static bool put_memop(struct printer *p, uint32_t r)
 	return true;
 }
 
-/* What RES names: a variable of the MEMOP, or where the instruction left it. */
-static bool put_res(struct printer *p, const struct ir_rec *rec)
-{
-	const struct ir_rec *of = rec_of(p, rec->a);
-	if (!of)
-		return refuse(p, rec);
-	if (of->op == IR_MEMOP) {
-		buf_printf(p->text, "t%u_%u", p->pos[ir_index(rec->a)], rec->aux);
-		return true;
-	}
-	const struct ir_intrin *in = &p->f->intrins[of->aux];
-	if (rec->aux >= in->out_cnt)
-		return refuse(p, rec);
-	buf_printf(p->text, "m->%s", p->f->machine->locs[in->out[rec->aux]].name);
-	return true;
-}
-
 /* Whether control gets there by going on. */
-static bool is_next(const struct printer *p, ir_ref block)
+static bool is_next(const struct cprint_printer *p, ir_ref block)
 {
 	return ir_index(block) == p->block + 1;
 }
 
-static void put_goto(struct printer *p, ir_ref block)
+static void put_goto(struct cprint_printer *p, ir_ref block)
 {
 	buf_add_str(p->text, "goto ");
 	put_label(p, ir_index(block));
@@ -460,31 +507,27 @@ static void put_goto(struct printer *p, ir_ref block)
 }
 
 /* The C form of the code at constant address `r`. */
-static bool find_fn(struct printer *p, ir_ref r, char *name, size_t cap)
+static bool find_fn(struct cprint_printer *p, ir_ref r, char *name, size_t cap)
 {
 	uint64_t va;
 	return p->opts->fn_of && ir_const_get(p->f, r, &va) && p->opts->fn_of(p->opts->ctx, va, name, cap);
 }
 
-static bool put_callee(struct printer *p, const struct ir_rec *rec)
+static bool put_callee(struct cprint_printer *p, const struct ir_rec *rec)
 {
 	char name[128];
 	if (find_fn(p, rec->a, name, sizeof(name))) {
-		buf_printf(p->text, "scry_enter(m, %s", name);
+		buf_add_str(p->text, "scry_enter(m, ");
+		buf_add_str(p->text, name);
 		return true;
 	}
-	buf_printf(p->text, "scry_call%s(m, ", p->suffix);
+	buf_add_str(p->text, "scry_call");
+	buf_add_str(p->text, p->suffix);
+	buf_add_str(p->text, "(m, ");
 	return put_target(p, rec->a);
 }
 
-/* The stack pointer's variable moved by so many bytes. */
-static void put_sp(struct printer *p, uint32_t by)
-{
-	const char *sp = p->f->machine->locs[p->f->machine->sp_loc].name;
-	buf_printf(p->text, "\t%s += %u;\n", sp, by);
-}
-
-static bool put_leave(struct printer *p, const struct ir_rec *rec)
+static bool put_leave(struct cprint_printer *p, const struct ir_rec *rec)
 {
 	char name[128];
 	buf_add_str(p->text, "\tSCRY_SAVE;\n\t");
@@ -501,7 +544,7 @@ static bool put_leave(struct printer *p, const struct ir_rec *rec)
 	return true;
 }
 
-static bool put_end(struct printer *p, uint32_t r)
+static bool put_end(struct cprint_printer *p, uint32_t r)
 {
 	const struct ir_func *f = p->f;
 	const struct ir_rec *rec = &f->recs[r];
@@ -513,28 +556,31 @@ static bool put_end(struct printer *p, uint32_t r)
 		buf_add_ch(p->text, '\t');
 		put_goto(p, rec->a);
 		return true;
-	case IR_BR:
+	case IR_BR: {
+		bool is_turned = is_next(p, rec->b) && !is_next(p, rec->c);
 		buf_add_str(p->text, "\tif (");
-		if (!put_value(p, rec->a))
-			return false;
+		if (!cprint_condition(p, rec->a, is_turned, p->text))
+			return refuse(p, rec);
 		buf_add_str(p->text, ")\n\t\t");
-		put_goto(p, rec->b);
-		if (is_next(p, rec->c))
+		put_goto(p, is_turned ? rec->c : rec->b);
+		if (is_turned || is_next(p, rec->c))
 			return true;
 		buf_add_ch(p->text, '\t');
 		put_goto(p, rec->c);
 		return true;
+	}
 	case IR_SWITCH:
 		/* Addresses as the file gives them. */
 		buf_add_str(p->text, "\tswitch (");
-		if (!put_value(p, rec->a))
+		if (!cprint_operand(p, rec->a, CPRINT_TIGHT, p->text))
 			return false;
 		buf_add_str(p->text, " - m->image) {\n");
 		for (uint32_t i = 0; i + 1 < rec->c; i += 2) {
 			uint64_t v;
 			if (!ir_const_get(f, f->lists[rec->b + i], &v))
 				return refuse(p, rec);
-			buf_printf(p->text, "\tcase 0x%llxu:\n\t\t", (unsigned long long)v);
+			buf_add_str(p->text, "\tcase ");
+			cprint_hex(p->text, v, ":\n\t\t");
 			put_goto(p, f->lists[rec->b + i + 1]);
 		}
 		buf_add_str(p->text, "\tdefault:\n\t\t");
@@ -544,9 +590,13 @@ static bool put_end(struct printer *p, uint32_t r)
 	case IR_IJMP:
 		return put_leave(p, rec);
 	case IR_RET:
-		buf_printf(p->text, "\tm->pc = scry_load%u(%s);\n", 8 * word, f->machine->locs[f->machine->sp_loc].name);
-		put_sp(p, word + rec->aux);
-		buf_add_str(p->text, "\tSCRY_SAVE;\n\treturn;\n");
+		buf_add_str(p->text, word == 8 ? "\tm->pc = scry_load64(" : "\tm->pc = scry_load32(");
+		put_loc(p, f->machine->sp_loc, p->text);
+		buf_add_str(p->text, ");\n\t");
+		put_loc(p, f->machine->sp_loc, p->text);
+		buf_add_str(p->text, " += ");
+		buf_add_dec(p->text, word + rec->aux);
+		buf_add_str(p->text, ";\n\tSCRY_SAVE;\n\treturn;\n");
 		return f->machine->calls_push || refuse(p, rec);
 	default:
 		buf_add_str(p->text, "\tscry_trap();\n");
@@ -554,41 +604,43 @@ static bool put_end(struct printer *p, uint32_t r)
 	}
 }
 
-static bool put_statement(struct printer *p, uint32_t r)
+static bool put_statement(struct cprint_printer *p, uint32_t r)
 {
 	const struct ir_func *f = p->f;
 	const struct ir_rec *rec = &f->recs[r];
+	struct buf *text = p->text;
+	map_here(p, rec->origin);
 	switch (rec->op) {
 	case IR_PUT: {
-		const struct ir_rec *from = rec_of(p, rec->a);
+		const struct ir_rec *from = cprint_inline(p, rec->a);
 		/* A location put back as it was read: nothing happens, and compilers warn. */
-		if (from && from->op == IR_GET && from->aux == rec->aux && p->expr_off[ir_index(rec->a)] != NOWHERE)
+		if (from && from->op == IR_GET && from->aux == rec->aux)
 			return true;
-		buf_add_ch(p->text, '\t');
-		buf_add_str(p->text, f->machine->locs[rec->aux].name);
-		buf_add(p->text, " = ", 3);
+		buf_add_ch(text, '\t');
+		put_loc(p, rec->aux, text);
+		buf_add(text, " = ", 3);
 		if (!put_value(p, rec->a))
 			return refuse(p, rec);
-		buf_add_str(p->text, ";\n");
+		buf_add(text, ";\n", 2);
 		return true;
 	}
 	case IR_STORE:
 	case IR_FENCE:
-		buf_add_ch(p->text, '\t');
-		if (!put_expr(p, rec, p->text))
+		buf_add_ch(text, '\t');
+		if (!put_expr(p, rec, CPRINT_LOOSE, text))
 			return false;
-		buf_add_str(p->text, ";\n");
+		buf_add(text, ";\n", 2);
 		return true;
 	case IR_CALL:
-		buf_add_str(p->text, "\tSCRY_SAVE;\n\t");
+		buf_add_str(text, "\tSCRY_SAVE;\n\t");
 		if (!put_callee(p, rec))
 			return refuse(p, rec);
-		buf_add_str(p->text, ", ");
+		buf_add(text, ", ", 2);
 		if (!put_target(p, rec->b))
 			return refuse(p, rec);
-		buf_add_str(p->text, ");");
+		buf_add(text, ");", 2);
 		put_comment(p, rec->a);
-		buf_add_str(p->text, "\n\tSCRY_LOAD;\n");
+		buf_add_str(text, "\n\tSCRY_LOAD;\n");
 		return f->machine->calls_push || refuse(p, rec);
 	case IR_INTRIN:
 		return put_intrin(p, r);
@@ -599,125 +651,86 @@ static bool put_statement(struct printer *p, uint32_t r)
 	}
 	if (ir_op_info((enum ir_op)rec->op)->effects & IR_ENDS)
 		return put_end(p, r);
-	buf_add_ch(p->text, '\t');
+	buf_add_ch(text, '\t');
 	/* What nobody uses may still trap. */
-	cprint_type((enum ir_width)rec->width, p->text);
-	buf_add_ch(p->text, ' ');
-	put_temp(p, r, p->text);
-	buf_add(p->text, " = ", 3);
-	if (rec->op == IR_RES ? !put_res(p, rec) : !put_expr(p, rec, p->text))
+	cprint_type((enum ir_width)rec->width, text);
+	buf_add_ch(text, ' ');
+	put_temp(r, text);
+	buf_add(text, " = ", 3);
+	if (!put_expr(p, rec, CPRINT_LOOSE, text))
 		return false;
-	buf_add_str(p->text, ";\n");
+	buf_add(text, ";\n", 2);
 	return true;
 }
 
-/* Whether record `r` becomes part of a later statement; keeps its expression if so. */
-static bool keep_inline(struct printer *p, uint32_t r, uint32_t i)
+/* Whether record `r` stays part of a later statement, now that what it uses is decided on. */
+static bool keep_inline(struct cprint_printer *p, uint32_t r)
 {
 	const struct ir_rec *rec = &p->f->recs[r];
-	if (p->place[r] == i || !is_pure(rec))
+	struct value *v = &p->values[r];
+	if (!v->is_inline)
 		return false;
-	size_t off = p->exprs.len;
-	if (!put_expr(p, rec, &p->exprs))
-		return false;
-	size_t len = p->exprs.len - off;
-	if (p->exprs.failed || off > UINT32_MAX - 256 || (len > INLINE_LEN_MAX && rec->op != IR_GET)) {
-		p->exprs.len = off;
-		return false;
-	}
-	if (needs_parens(rec, &p->f->recs[p->user[r]]) && buf_room(&p->exprs, 2)) {
-		memmove(p->exprs.data + off + 1, p->exprs.data + off, len);
-		p->exprs.data[off] = '(';
-		p->exprs.len++;
-		buf_add_ch(&p->exprs, ')');
-	}
-	p->expr_off[r] = (uint32_t)off;
-	p->expr_len[r] = (uint32_t)(p->exprs.len - off);
-	return !p->exprs.failed;
+	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
+	unsigned cost = 1, fixed = ir_fixed_operands((enum ir_op)rec->op);
+	for (unsigned i = 0; i < fixed; i++)
+		if (ir_tag(refs[i]) == IR_TAG_VALUE && p->values[ir_index(refs[i])].is_inline)
+			cost += p->values[ir_index(refs[i])].cost;
+	v->is_inline = cost <= INLINE_COST_MAX;
+	v->cost = (uint8_t)cost;
+	return v->is_inline;
 }
 
-static bool put_block(struct printer *p, uint32_t block)
+static bool put_block(struct cprint_printer *p, uint32_t block)
 {
 	const struct ir_func *f = p->f;
 	const struct ir_block *b = &f->blocks[block];
+	struct buf *text = p->text;
 	p->block = block;
 	place_block(p, b);
-	p->exprs.len = 0;
 	if (p->is_target[block]) {
 		put_label(p, block);
-		buf_add_str(p->text, ":;");
+		buf_add(text, ":;", 2);
 		if (b->va != UINT64_MAX) {
-			buf_add_str(p->text, " /* ");
-			cprint_hex(p->text, b->va, " */");
+			buf_add_str(text, " /* ");
+			cprint_hex(text, b->va, " */");
 		}
-		buf_add_ch(p->text, '\n');
+		buf_add_ch(text, '\n');
 	}
-	buf_add_str(p->text, "\t{\n");
+	size_t open = text->len;
+	buf_add_str(text, "\t{\n");
+	size_t begun = text->len;
 	for (uint32_t i = b->first; i < b->last; i++) {
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
-		map_here(p, rec->origin);
-		if (!p->use_cnt[r] && is_pure(rec))
-			continue;
-		if (keep_inline(p, r, i))
-			continue;
-		if (p->why || !put_statement(p, r))
+		if (!p->values[r].use_cnt && is_pure(rec))
+			map_here(p, rec->origin);
+		else if (!keep_inline(p, r) && (p->why || !put_statement(p, r)))
 			return false;
 	}
-	buf_add_str(p->text, "\t}\n");
+	if (text->len == begun && !text->failed)
+		text->len = open;
+	else
+		buf_add_str(text, "\t}\n");
 	return !p->why;
 }
 
-static void look_around(struct printer *p)
+static bool printer_init(struct cprint_printer *p, struct arena *a)
 {
 	const struct ir_func *f = p->f;
-	find_locs(p);
-	for (uint32_t i = 0; i < f->order_cnt; i++) {
-		uint32_t r = f->order[i];
-		struct use_ctx u = {p, r};
-		p->pos[r] = i;
-		p->place[r] = i;
-		ir_operands(f, &f->recs[r], count_use, &u);
-		if (f->recs[r].op == IR_SWITCH)
-			p->is_target[f->recs[r].aux] = true;
-	}
-}
-
-static bool printer_init(struct printer *p, struct arena *a)
-{
-	const struct ir_func *f = p->f;
-	size_t n = f->rec_cnt;
-	p->use_cnt = arena_array(a, n + 1, sizeof(*p->use_cnt));
-	p->user = arena_array(a, n + 1, sizeof(*p->user));
-	p->place = arena_array(a, n + 1, sizeof(*p->place));
-	p->last_use = arena_array(a, n + 1, sizeof(*p->last_use));
-	p->expr_off = arena_array(a, n + 1, sizeof(*p->expr_off));
-	p->expr_len = arena_array(a, n + 1, sizeof(*p->expr_len));
-	p->pos = arena_array(a, n + 1, sizeof(*p->pos));
-	p->is_used_loc = arena_array(a, f->machine->loc_cnt, sizeof(*p->is_used_loc));
-	p->next_put = arena_array(a, f->machine->loc_cnt, sizeof(*p->next_put));
-	p->is_target = arena_array(a, f->block_cnt + 1, sizeof(*p->is_target));
-	if (!p->use_cnt || !p->user || !p->place || !p->last_use || !p->expr_off || !p->expr_len || !p->pos || !p->next_put ||
-	    !p->is_used_loc || !p->is_target)
-		return false;
-	memset(p->expr_off, 0xff, (n + 1) * sizeof(*p->expr_off));
-	return true;
-}
-
-static void printer_fini(struct printer *p)
-{
-	buf_fini(&p->exprs);
-	buf_fini(&p->parts);
+	p->values = ARENA_ARRAY(a, struct value, f->rec_cnt + (size_t)1);
+	p->name_len = ARENA_ARRAY(a, uint8_t, f->machine->loc_cnt);
+	p->next_put = ARENA_ARRAY(a, uint32_t, f->machine->loc_cnt);
+	p->is_target = ARENA_ARRAY(a, bool, f->block_cnt + (size_t)1);
+	return p->values && p->next_put && p->name_len && p->is_target;
 }
 
 struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts, struct buf *text, struct cprint_map *map)
 {
-	struct printer p = {.f = f, .opts = opts, .text = text, .map = map, .line = 1,
-			    .suffix = f->machine->addr_width == IR_W32 ? "_i386" : ""};
+	struct cprint_printer p = {.f = f, .opts = opts, .text = text, .map = map, .line = 1,
+				   .suffix = f->machine->addr_width == IR_W32 ? "_i386" : ""};
 	size_t start = text->len;
 	struct arena own = {0};
 	if (!printer_init(&p, opts->scratch ? opts->scratch : &own)) {
-		printer_fini(&p);
 		arena_fini(&own);
 		return &err_nomem;
 	}
@@ -726,15 +739,14 @@ struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts,
 	for (uint32_t b = 0; b < f->block_cnt && !p.why; b++)
 		if (!put_block(&p, b) && !p.why)
 			p.why = "block";
-	buf_add_str(text, "}\n#undef SCRY_SAVE\n#undef SCRY_LOAD\n");
+	buf_add_str(text, "}\n#undef SCRY_REGS\n");
 	struct err *e = NULL;
 	if (p.why) {
 		text->len = start;
 		e = err_new(ERR_UNSUPPORTED, "the function at 0x%llx: `%s` has no form in C yet", (unsigned long long)f->va, p.why);
-	} else if (p.has_failed || text->failed || p.exprs.failed) {
+	} else if (p.has_failed || text->failed) {
 		e = &err_nomem;
 	}
-	printer_fini(&p);
 	arena_fini(&own);
 	return e;
 }

@@ -303,14 +303,26 @@ static bool run_c(void (*fn)(struct state *), struct state *s)
 	return true;
 }
 
+/* Memory there is: one page of this process, as it was before the C ran, and everything else zero. */
+static uint8_t real_mem[IR_PAGE_LEN] __attribute__((aligned(IR_PAGE_LEN))), first_mem[IR_PAGE_LEN], ir_mem_after[IR_PAGE_LEN];
+
+static bool fill_page(void *ctx, struct ir_page *page)
+{
+	(void)ctx;
+	if (page->va == (uintptr_t)real_mem)
+		memcpy(page->bytes, first_mem, IR_PAGE_LEN);
+	return true;
+}
+
 static bool run_ir(struct ir_func *f, struct state *s)
 {
 	static struct arena scratch;
 	struct ir_val vals[LOCS];
-	struct ir_mem mem = {.arena = &scratch};
+	struct ir_mem mem = {.arena = &scratch, .fill = fill_page};
 	struct ir_run r = {.func = f, .arena = &scratch, .locs = vals, .mem = &mem};
 	to_vals(s, vals);
 	ir_interp(&r);
+	memcpy(ir_mem_after, ir_mem_page(&mem, (uintptr_t)real_mem)->bytes, IR_PAGE_LEN);
 	for (unsigned i = 0; i < LOCS; i++)
 		memcpy(field(s, i), vals[i].w, field_len(i));
 	s->pc = r.va;
@@ -350,15 +362,19 @@ static void compare_all(void *so, unsigned rounds)
 			fill(&in.a);
 			fill(&in.b);
 			fill(&in.c);
+			in.sp = (uintptr_t)real_mem + IR_PAGE_LEN / 2;
+			for (unsigned b = IR_PAGE_LEN / 2 - 64; b < IR_PAGE_LEN / 2 + 64; b++)
+				real_mem[b] = first_mem[b] = (uint8_t)pick64();
 			c = ir = in;
 			bool ok_c = run_c(fn, &c), ok_ir = run_ir(fns[i].f, &ir);
 			/* Which of two NaNs an x87 gives is not said. */
 			if (is_nan80(c.c.r80) && is_nan80(ir.c.r80))
 				c.c.r80 = ir.c.r80;
-			if (ok_c == ok_ir && (!ok_c || !memcmp(&c, &ir, sizeof(c))))
+			bool same_mem = !memcmp(real_mem, ir_mem_after, IR_PAGE_LEN);
+			if (ok_c == ok_ir && (!ok_c || !memcmp(&c, &ir, sizeof(c))) && same_mem)
 				continue;
-			print_message("%s (%s): traps %d %d, goes to %llx %llx\n", fns[i].what, name, !ok_c, !ok_ir,
-				      (unsigned long long)c.pc, (unsigned long long)ir.pc);
+			print_message("%s (%s): traps %d %d, goes to %llx %llx%s\n", fns[i].what, name, !ok_c, !ok_ir,
+				      (unsigned long long)c.pc, (unsigned long long)ir.pc, same_mem ? "" : ", memory differs");
 			dump("a  ", &in.a);
 			dump("b  ", &in.b);
 			dump("c  ", &in.c);
@@ -369,6 +385,193 @@ static void compare_all(void *so, unsigned rounds)
 	}
 }
 
+/* --- expressions: operations that use each other, numbers, memory ------------------------------------------------ */
+/* What the printer decides (which value is written where, which casts and types of numbers it leaves out) shows only where
+ * operations meet. Functions of random operations, with loads and stores around `sp`, end in a branch on a value. */
+enum { TREE_CNT = 400, TREE_RECS = 48, VALUES_MAX = 2 * TREE_RECS + 8 };
+
+struct tree {
+	struct ir_func *f;
+	ir_ref values[VALUES_MAX];
+	unsigned cnt;
+};
+
+static ir_ref tree_add(struct tree *t, const struct ir_rec *rec)
+{
+	ir_ref r = ir_emit(t->f, rec);
+	if (rec->width != IR_W0 && rec->op != IR_PUT && rec->op != IR_STORE && t->cnt < VALUES_MAX)
+		t->values[t->cnt++] = r;
+	return r;
+}
+
+/* An operand of a width: a value there is, a location, or a number. */
+static ir_ref tree_arg(struct tree *t, enum ir_width w, bool may_be_const)
+{
+	unsigned how = (unsigned)(rng() % 8);
+	if (how < 5 && t->cnt) {
+		unsigned from = (unsigned)(rng() % t->cnt);
+		for (unsigned i = 0; i < t->cnt; i++) {
+			ir_ref r = t->values[(from + i) % t->cnt];
+			if (ir_ref_width(t->f, r) == w)
+				return r;
+		}
+	}
+	if (how == 7 && may_be_const)
+		return ir_const(t->f, w, w == IR_W128 ? rng() : pick64());
+	return tree_add(t, &(struct ir_rec){.op = IR_GET, .width = (uint8_t)w, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE,
+					    .aux = loc_of((unsigned)(rng() % 3), w)});
+}
+
+static enum ir_width tree_width(void)
+{
+	static const enum ir_width ws[] = {IR_W1, IR_W8, IR_W16, IR_W32, IR_W32, IR_W64, IR_W64, IR_W64, IR_W128};
+	return ws[rng() % ARRAY_LEN(ws)];
+}
+
+static ir_ref tree_addr(struct tree *t)
+{
+	ir_ref sp = tree_add(t, &(struct ir_rec){.op = IR_GET, .width = IR_W64, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE,
+						 .aux = SP});
+	return tree_add(t, &(struct ir_rec){.op = rng() & 1 ? IR_ADD : IR_SUB, .width = IR_W64, .a = sp,
+					    .b = ir_const(t->f, IR_W64, rng() % 40), .c = IR_REF_NONE});
+}
+
+static void tree_step(struct tree *t)
+{
+	static const struct {
+		uint8_t op, kind, operands; /* of the width of the result, but for counts and conditions */
+	} ops[] = {
+		{IR_ADD, 0, 2}, {IR_SUB, 0, 2}, {IR_AND, 0, 2}, {IR_OR, 0, 2}, {IR_XOR, 0, 2}, {IR_MUL, 0, 2}, {IR_SHL, 0, 2},
+		{IR_LSHR, 0, 2}, {IR_ASHR, 0, 2}, {IR_SEL, 0, 3}, {IR_BITS, IR_BITS_POPCNT, 1}, {IR_ROT, IR_ROT_L, 2}, {IR_MULH, IR_MULH_U, 2},
+	};
+	static const uint8_t compares[] = {IR_CMP_EQ, IR_CMP_ULT, IR_CMP_ULE, IR_CMP_SLT, IR_CMP_SLE};
+	enum ir_width w = tree_width(), x = tree_width();
+	struct ir_rec rec = {.width = (uint8_t)w, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE};
+	switch (rng() % 10) {
+	case 0:
+		rec.op = IR_CMP;
+		rec.kind = compares[rng() % 5];
+		rec.width = IR_W1;
+		rec.a = tree_arg(t, x, false);
+		rec.b = tree_arg(t, x, true);
+		if (rng() & 1) {
+			ir_ref swap = rec.a;
+			rec.a = rec.b;
+			rec.b = swap;
+		}
+		break;
+	case 1: /* the opposite, all bits */
+		rec.op = IR_XOR;
+		rec.a = tree_arg(t, w, false);
+		rec.b = ir_const_wide(t->f, w, (const uint64_t[8]){UINT64_MAX, UINT64_MAX});
+		break;
+	case 2:
+		if (ir_bits(x) == ir_bits(w))
+			return;
+		rec.op = ir_bits(x) > ir_bits(w) ? IR_EXTRACT : rng() & 1 ? IR_ZEXT : IR_SEXT;
+		rec.a = tree_arg(t, x, false);
+		rec.aux = rec.op == IR_EXTRACT && rng() & 1 ? (uint32_t)(rng() % (ir_bits(x) - ir_bits(w) + 1)) : 0;
+		break;
+	case 3:
+		if (ir_bits(x) >= ir_bits(w))
+			return;
+		rec.op = IR_INSERT;
+		rec.a = tree_arg(t, w, false);
+		rec.b = tree_arg(t, x, true);
+		rec.aux = (uint32_t)(rng() % (ir_bits(w) - ir_bits(x) + 1));
+		break;
+	case 4:
+		rec.op = IR_PUT;
+		rec.a = tree_arg(t, w, true);
+		rec.aux = loc_of((unsigned)(rng() % 3), w);
+		break;
+	case 5:
+		rec.op = w == IR_W1 ? IR_FENCE : rng() & 1 ? IR_LOAD : IR_STORE;
+		if (rec.op == IR_FENCE)
+			rec.width = IR_W0;
+		else
+			rec.a = tree_addr(t);
+		if (rec.op == IR_STORE)
+			rec.b = tree_arg(t, w, true);
+		break;
+	default: {
+		unsigned i = (unsigned)(rng() % ARRAY_LEN(ops));
+		ir_ref *const refs[] = {&rec.a, &rec.b, &rec.c};
+		rec.op = ops[i].op;
+		rec.kind = ops[i].kind;
+		for (unsigned k = 0; k < ops[i].operands; k++) {
+			char letter = ir_op_info((enum ir_op)rec.op)->signature[2 + k];
+			*refs[k] = tree_arg(t, letter == 'n' ? IR_W8 : letter == '1' ? IR_W1 : w, true);
+		}
+	}
+	}
+	tree_add(t, &rec);
+}
+
+static void make_tree(unsigned number)
+{
+	struct tree t = {.f = ir_func_new(&arena, &toy, 0x1000)};
+	assert_non_null(t.f);
+	for (unsigned i = 0; i < 3; i++)
+		ir_block_new(t.f, 0x1000 + i);
+	ir_block_begin(t.f, 0);
+	ir_origin_set(t.f, 0x1000, 4);
+	for (unsigned i = 0; i < TREE_RECS; i++)
+		tree_step(&t);
+	ir_ref cond = tree_arg(&t, IR_W1, false);
+	ir_emit(t.f, &(struct ir_rec){.op = IR_BR, .a = cond, .b = ir_block_ref(1 + number % 2), .c = ir_block_ref(2 - number % 2)});
+	for (unsigned i = 1; i < 3; i++) {
+		ir_block_begin(t.f, i);
+		ir_emit(t.f, &(struct ir_rec){.op = IR_IJMP, .a = ir_const(t.f, IR_W64, 0x1004 * i), .b = IR_REF_NONE, .c = IR_REF_NONE});
+	}
+	/* What its parts do not fit is left out: a multiplication of bits, rotating one. */
+	struct err *e = ir_check(t.f);
+	if (e)
+		err_free(e);
+	else
+		snprintf(fn_add(t.f)->what, sizeof(fns->what), "tree %u", number);
+}
+
+static void print_all(struct buf *text, unsigned *ret_no_form)
+{
+	size_t kept = 0;
+	cprint_prelude(text);
+	buf_add_str(text, PRELUDE);
+	for (size_t i = 0; i < fn_cnt; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "f%zu", kept);
+		const struct cprint_opts opts = {.name = name};
+		struct err *e = cprint_func(fns[i].f, &opts, text, NULL);
+		if (e) {
+			assert_int_equal(e->kind, ERR_UNSUPPORTED);
+			if (getenv("SCRY_TEST_VERBOSE"))
+				print_message("no form: %s\n", fns[i].what);
+			err_free(e);
+			++*ret_no_form;
+			continue;
+		}
+		fns[kept++] = fns[i];
+	}
+	fn_cnt = kept;
+}
+
+static void test_expressions(void **state)
+{
+	(void)state;
+	_cleanup_(buf_fini) struct buf text = {0};
+	unsigned no_form = 0;
+	fn_cnt = 0;
+	for (unsigned i = 0; fn_cnt < TREE_CNT && i < 20 * TREE_CNT; i++)
+		make_tree(i);
+	assert_int_equal(fn_cnt, TREE_CNT);
+	print_all(&text, &no_form);
+	print_message("%zu functions of %d operations, %u without C\n", fn_cnt, TREE_RECS, no_form);
+	assert_true(fn_cnt > TREE_CNT / 2);
+	void *so = compile(&text, "gcc", "-O1");
+	compare_all(so, 40);
+	dlclose(so);
+}
+
 static void test_every_operation(void **state)
 {
 	(void)state;
@@ -376,26 +579,8 @@ static void test_every_operation(void **state)
 	unsigned no_form = 0;
 	make_ops();
 	assert_true(fn_cnt > 1000);
-	cprint_prelude(&text);
-	buf_add_str(&text, PRELUDE);
-	size_t kept = 0;
-	for (size_t i = 0; i < fn_cnt; i++) {
-		char name[32];
-		snprintf(name, sizeof(name), "f%zu", kept);
-		const struct cprint_opts opts = {.name = name};
-		struct err *e = cprint_func(fns[i].f, &opts, &text, NULL);
-		if (e) {
-			assert_int_equal(e->kind, ERR_UNSUPPORTED);
-			if (getenv("SCRY_TEST_VERBOSE"))
-				print_message("no form: %s\n", fns[i].what);
-			err_free(e);
-			no_form++;
-			continue;
-		}
-		fns[kept++] = fns[i];
-	}
-	print_message("%zu forms, %u without one in C\n", kept, no_form);
-	fn_cnt = kept;
+	print_all(&text, &no_form);
+	print_message("%zu forms, %u without one in C\n", fn_cnt, no_form);
 	void *so = compile(&text, "gcc", "-O2");
 	compare_all(so, 200);
 	dlclose(so);
@@ -473,6 +658,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_operation),
 		cmocka_unit_test(test_order_of_reads),
+		cmocka_unit_test(test_expressions),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
