@@ -45,11 +45,21 @@ static void tool_limit(__rlimit_resource_t what, rlim_t to)
 		_exit(TOOL_NO_LOCK);
 }
 
+bool child_tool_find(const char *name, char *ret, size_t cap)
+{
+	static const char *const folders[] = {"/usr/bin/", "/bin/"};
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		int len = snprintf(ret, cap, "%s%s", folders[i], name);
+		if (len > 0 && (size_t)len < cap && !access(ret, X_OK))
+			return true;
+	}
+	return false;
+}
+
 _Noreturn static void tool_child(const struct child_tool *tool, int out_fd, int err_fd)
 {
 	char path[512], tmp[512];
 	const char *const env[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", tool->folder ? tmp : NULL, NULL};
-	static const char *const folders[] = {"/usr/bin/", "/bin/"};
 	int null = open("/dev/null", O_RDONLY);
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -78,10 +88,8 @@ _Noreturn static void tool_child(const struct child_tool *tool, int out_fd, int 
 	}
 	if (child_lock_tool(tool->folder != NULL))
 		_exit(TOOL_NO_LOCK);
-	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-		snprintf(path, sizeof(path), "%s%s", folders[i], tool->argv[0]);
+	if (child_tool_find(tool->argv[0], path, sizeof(path)))
 		execve(path, (char *const *)tool->argv, (char *const *)env);
-	}
 	_exit(TOOL_NO_PROGRAM);
 }
 

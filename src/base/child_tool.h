@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -29,5 +30,8 @@ struct child_tool {
 /* What it wrote to stdout and, up to 64 KiB, to stderr; `*ret_status` is its exit status. Errors: env (there is no such
  * program, or the kernel cannot lock), timeout, budget, check()'s, bad_input "... died of SIGSEGV". */
 _must_use_ struct err *child_tool_run(const struct child_tool *tool, struct buf *ret_out, struct buf *ret_err, int *ret_status);
+
+/* Where the tool of this name is, as a path. */
+bool child_tool_find(const char *name, char *ret, size_t cap);
 
 #endif

@@ -4,7 +4,8 @@
 #include "session/ses_int.h"
 #include "session/sha256.h"
 
-#include <limits.h>
+#include "base/child_tool.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,22 +60,14 @@ struct err *ses_verdict_func(struct ses_snap *sn, const struct ses_call *call, c
 }
 
 /* --- the key ------------------------------------------------------------------------------------------------------------- */
-/* The program that posix_spawnp() finds: another one may make other code. */
+/* The program that is run: another one may make other code. */
 static void find_cc(char *ret, size_t cap)
 {
-	const char *path = getenv("PATH");
+	char path[80];
+	struct stat st;
 	ret[0] = '\0';
-	while (path && *path) {
-		size_t len = strcspn(path, ":");
-		char at[PATH_MAX];
-		struct stat st;
-		int n = snprintf(at, sizeof(at), "%.*s/%s", (int)MIN(len, (size_t)INT_MAX), path, SES_VERDICT_CC);
-		if (n > 0 && (size_t)n < sizeof(at) && !stat(at, &st) && S_ISREG(st.st_mode) && st.st_mode & 0111) {
-			snprintf(ret, cap, "%.80s %lld %lld", at, (long long)st.st_size, (long long)st.st_mtime);
-			return;
-		}
-		path += len + (path[len] == ':');
-	}
+	if (child_tool_find(SES_VERDICT_CC, path, sizeof(path)) && !stat(path, &st))
+		snprintf(ret, cap, "%s %lld %lld", path, (long long)st.st_size, (long long)st.st_mtime);
 }
 
 /* Stubs that the analysis, or somebody, says do not return end a call. */
