@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 
 #include "cli/cli_int.h"
+#include "cli/cli_remote.h"
 #include "session/project.h"
 
 #include <errno.h>
@@ -140,12 +141,15 @@ static struct err *cli_unknown_option(const struct cli *c, const char *word)
 static bool cli_global_value(struct cli *c, const char *name, size_t len, const char *value, struct err **ret_err)
 {
 	bool is_color = len == 5 && !memcmp(name, "color", 5), is_project = len == 7 && !memcmp(name, "project", 7);
-	if (!is_color && !(is_project && c->op->needs_target))
+	bool is_socket = len == 6 && !memcmp(name, "socket", 6);
+	if (!is_color && !is_socket && !(is_project && c->op->needs_target))
 		return false;
 	if (!value)
 		*ret_err = err_new(ERR_INVALID, "--%.*s needs a value", (int)len, name);
 	else if (is_color)
 		*ret_err = cli_color(c, value);
+	else if (is_socket)
+		c->socket = value;
 	else
 		c->project = value;
 	return true;
@@ -342,15 +346,19 @@ static int cli_answer(struct cli *c, struct ses_snap *sn, struct ses_project *p,
 	return status;
 }
 
-static void cli_say_note(const char *note)
+static void cli_say(const char *what, const char *why)
 {
 	struct buf line = {0};
-	if (!note)
-		return;
-	buf_printf(&line, "scry: the analysis is kept in memory only: %s\n", note);
+	buf_printf(&line, "scry: %s%s\n", what, why);
 	if (!line.failed)
 		(void)!write(STDERR_FILENO, line.data, line.len);
 	buf_fini(&line);
+}
+
+static void cli_say_note(const char *note)
+{
+	if (note)
+		cli_say("the analysis is kept in memory only: ", note);
 }
 
 static int cli_with_target(struct cli *c)
@@ -372,6 +380,26 @@ static int cli_with_target(struct cli *c)
 	int status = cli_answer(c, sn, NULL, 0);
 	ses_snap_put(sn);
 	ses_close(s);
+	return status;
+}
+
+/* By a running server. */
+static int cli_with_server(struct cli *c)
+{
+	struct cli_remote r = {.socket = c->socket, .file = c->file, .load = c->load, .args = &c->args, .is_json = c->is_json,
+			       .has_color = c->has_color, .cancel = &cli_interrupted};
+	struct buf text = {0};
+	if (c->project || c->no_store)
+		return cli_fail(err_fix(err_new(ERR_INVALID, "--project and --no-store are the server's"), "give them to scry serve"));
+	struct err *e = cli_remote_run(&r, &text);
+	int status = e ? cli_fail(e) : cli_print(&text);
+	if (!status && *r.more)
+		cli_say(r.more, "");
+	if (r.status) {
+		int why = cli_fail(r.status);
+		status = status ? status : why;
+	}
+	buf_fini(&text);
 	return status;
 }
 
@@ -441,6 +469,8 @@ static int cli_op(const struct ops_op *op, int argc, char **argv)
 		status = cli_fail(e);
 	else if (c.is_help)
 		status = cli_op_help(op);
+	else if (c.socket)
+		status = cli_with_server(&c);
 	else if (c.project)
 		status = cli_with_project(&c);
 	else if (op->needs_target)

@@ -13,6 +13,7 @@ struct cli {
 	struct arena arena;
 	const char *file;
 	const char *project; /* P.json, of which `file` is a binary */
+	const char *socket;  /* of a server that is to answer */
 	const char *load[3]; /* --processor, --base, --format; null: not given */
 	bool is_json, is_help, has_color, no_store, is_progress;
 };

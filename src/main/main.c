@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include "cli/cli_ui.h"
+#include "serve/serve.h"
 #include "tui/tui.h"
 
 #include <malloc.h>
@@ -38,6 +39,8 @@ int main(int argc, char **argv)
 		return tui_run_plain(argv[2]);
 	if (argc >= 2 && !strcmp(argv[1], "ui"))
 		return cli_ui(argc - 2, argv + 2);
+	if (argc >= 2 && !strcmp(argv[1], "serve"))
+		return serve_main(argc - 2, argv + 2);
 	static const struct cli_workbench workbench = {tui_run, tui_run_project};
 	return cli_main(argc, argv, &workbench);
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/lines.h"
 
+static size_t line_max(const struct rpc_lines *l)
+{
+	return l->max ? l->max : RPC_LINE_MAX;
+}
+
 size_t rpc_lines_room(const struct rpc_lines *l)
 {
-	size_t held = l->in.len - l->at;
-	return held > RPC_LINE_MAX ? 0 : RPC_LINE_MAX + 1 - held;
+	size_t held = l->in.len - l->at, max = line_max(l);
+	return held > max ? 0 : max + 1 - held;
 }
 
 /* What was taken makes room before more comes. */
@@ -62,7 +67,7 @@ enum rpc_line rpc_lines_next(struct rpc_lines *l, const char **ret, size_t *ret_
 		*ret_len = len;
 		return RPC_LINE_READY;
 	}
-	return l->is_skipping || l->in.len - l->at > RPC_LINE_MAX ? too_long(l) : RPC_LINE_NONE;
+	return l->is_skipping || l->in.len - l->at > line_max(l) ? too_long(l) : RPC_LINE_NONE;
 }
 
 void rpc_lines_fini(struct rpc_lines *l)

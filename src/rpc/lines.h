@@ -6,10 +6,10 @@
 
 /*
  * Bytes of a stream to lines, one JSON document each. No I/O: whoever reads feeds what it read. What comes out does not
- * depend on how the bytes were cut into reads. Bounded: a line that is longer than RPC_LINE_MAX is reported once and
+ * depend on how the bytes were cut into reads. Bounded: a line that is longer than `max` is reported once and
  * swallowed up to its end. Zero-initialise; rpc_lines_fini() releases.
  */
-#define RPC_LINE_MAX ((size_t)1 << 20) /* bytes, without the line feed */
+#define RPC_LINE_MAX ((size_t)1 << 20) /* bytes, without the line feed, where `max` is 0 */
 
 enum rpc_line { RPC_LINE_NONE, RPC_LINE_READY, RPC_LINE_TOO_LONG, RPC_LINE_NOMEM };
 
@@ -17,6 +17,7 @@ struct rpc_lines {
 	struct buf in;
 	size_t at;          /* of in: where the next line begins */
 	size_t scanned;     /* of in: up to here there is no line feed */
+	size_t max;         /* bytes of a line, without the line feed; 0: RPC_LINE_MAX */
 	bool is_skipping;   /* inside a line that was too long */
 };
 

@@ -57,12 +57,42 @@ static void begin(struct buf *out, const char *id)
 	buf_add_str(out, id);
 }
 
-void rpc_put_result(struct buf *out, const char *id, const char *result, size_t len)
+static void put_kind(struct json *j, const struct err *e)
+{
+	json_key(j, "kind");
+	json_str(j, err_kind_name(e->kind));
+	if (e->fix) {
+		json_key(j, "fix");
+		json_str(j, e->fix);
+	}
+}
+
+void rpc_begin_result(struct buf *out, const char *id)
 {
 	begin(out, id);
 	buf_add_str(out, ",\"result\":");
+}
+
+void rpc_end_result(struct buf *out, const struct err *status)
+{
+	struct json j = json_make(out);
+	j.comma = true;
+	if (status) {
+		json_key(&j, "status");
+		json_obj(&j);
+		put_kind(&j, status);
+		json_key(&j, "message");
+		json_str(&j, status->text ? status->text : err_kind_name(status->kind));
+		json_end_obj(&j);
+	}
+	buf_add(out, "}\n", 2);
+}
+
+void rpc_put_result(struct buf *out, const char *id, const char *result, size_t len)
+{
+	rpc_begin_result(out, id);
 	buf_add(out, result, len);
-	buf_add_str(out, "}\n");
+	rpc_end_result(out, NULL);
 }
 
 void rpc_put_err(struct buf *out, const char *id, enum rpc_code code, const struct err *e)
@@ -78,12 +108,7 @@ void rpc_put_err(struct buf *out, const char *id, enum rpc_code code, const stru
 	json_str(&j, e->text ? e->text : err_kind_name(e->kind));
 	json_key(&j, "data");
 	json_obj(&j);
-	json_key(&j, "kind");
-	json_str(&j, err_kind_name(e->kind));
-	if (e->fix) {
-		json_key(&j, "fix");
-		json_str(&j, e->fix);
-	}
+	put_kind(&j, e);
 	json_end_obj(&j);
 	json_end_obj(&j);
 	buf_add_str(out, "}\n");

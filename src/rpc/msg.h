@@ -22,6 +22,10 @@ struct rpc_req {
  * could be read ("null" otherwise). */
 _must_use_ struct err *rpc_req_parse(const char *line, size_t len, struct arena *a, struct rpc_req *ret, enum rpc_code *ret_code);
 
+/* The head of an answer's line, behind which its result is written, and then its end. `status` (borrowed, mostly null) is what the answer
+ * comes to all the same, for the exit status of a command: it becomes a member beside the result. */
+void rpc_begin_result(struct buf *out, const char *id);
+void rpc_end_result(struct buf *out, const struct err *status);
 /* Appends the line of an answer whose result is the JSON text `result`. */
 void rpc_put_result(struct buf *out, const char *id, const char *result, size_t len);
 /* Appends the line of an answer that is an error (borrowed). */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BACKLOG 64
+#define BACKLOG 512
 
 static bool is_folder_ours(const char *path)
 {

@@ -111,6 +111,10 @@ struct ops_op {
  * rq->out->buf, which holds nothing of it when there is an error other than of kind bad_input. */
 _must_use_ struct err *ops_run(struct ops_req *rq);
 
+/* The etag the answer will have, where that says all it depends on, `rev` included: one that had it before can be given again. False
+ * for the rest: pages of the listing, what is pending, what looks at more than the target and its journal. */
+bool ops_etag_of(const struct ops_req *rq, char ret[OPS_ETAG_MAX]);
+
 /* Runs a list or an edit and gives its table: the op's columns row by row, as text that is safe to show. `pairs`: names and values of
  * parameters, ended by null. A refusal is an error. Everything is in the arena. */
 struct ops_rows { const struct ses_text *cells; uint32_t row_cnt, column_cnt; uint64_t total; };

@@ -126,6 +126,32 @@ static void put_page(struct ops_out *o, const struct ses_snap *sn, uint64_t firs
 	snprintf(ret, OPS_ETAG_MAX, "%016llx.%016llx.%016llx", (unsigned long long)h, (unsigned long long)first_va, (unsigned long long)last_va);
 }
 
+/* No deeper than a document may be (ops_doc.h). */
+static uint64_t mix_doc(uint64_t h, const struct ops_doc *d)
+{
+	h = mix_u64(h, (uint64_t)d->kind);
+	h = mix_u64(h, (uint64_t)d->num);
+	if (d->key)
+		h = mix(h, d->key, strlen(d->key) + 1);
+	if (d->kind == OPS_DOC_STRING)
+		h = mix(mix_u64(h, d->len), d->s, d->len);
+	for (size_t i = 0; i < d->cnt; i++)
+		h = mix_doc(h, &d->items[i]);
+	return mix_u64(h, d->cnt);
+}
+
+/* Whether an answer depends on a file that is named by a parameter: of that no etag can speak. */
+static bool reads_file(const struct ops_args *a)
+{
+	size_t n = ops_param_cnt(a->op);
+	for (size_t i = 0; i < n; i++) {
+		enum ops_param_type type = a->op->params[i].type;
+		if (a->values[i].is_set && (type == OPS_PATH || (type == OPS_JSON && !a->values[i].doc)))
+			return true;
+	}
+	return false;
+}
+
 /* The parameters; where one names a place, the place it is today. */
 static uint64_t mix_params(const struct ops_req *rq, uint64_t h)
 {
@@ -137,6 +163,8 @@ static uint64_t mix_params(const struct ops_req *rq, uint64_t h)
 		if (!v->is_set || !strcmp(p->name, "etag") || !strcmp(p->name, "deadline_ms"))
 			continue;
 		h = mix(h, &i, sizeof(i));
+		if (v->doc)
+			h = mix_doc(h, v->doc);
 		for (size_t k = 0; k < v->text_cnt; k++)
 			h = mix(h, v->texts[k], strlen(v->texts[k]) + 1);
 		if (!v->text_cnt && v->text)
@@ -154,7 +182,13 @@ void ops_etag_begin(struct ops_req *rq)
 	const struct ops_op *op = rq->args->op;
 	const struct ses_snap *sn = rq->sn;
 	struct ops_out *o = rq->out;
+	o->etag[0] = '\0';
+	if (reads_file(rq->args))
+		return;
 	uint64_t h = mix(0xcbf29ce484222325, image_meta(sn->im)->target_sha256, 32);
+	/* It says what the store knows of the C. */
+	if (op->run == ops_decompile && sn->ses->store)
+		h = mix_u64(h, store_cache_stamp(sn->ses->store, sn->ses->sha256));
 	/* An analysis that found the same has a generation of its own. */
 	h = mix(h, &sn->gen, sizeof(sn->gen));
 	h = mix(h, op->name, strlen(op->name));
@@ -169,11 +203,31 @@ void ops_etag_begin(struct ops_req *rq)
 	snprintf(o->etag, sizeof(o->etag), "%016llx", (unsigned long long)mix_u64(o->tag_hash, edit_rev));
 }
 
+bool ops_etag_of(const struct ops_req *rq, char ret[OPS_ETAG_MAX])
+{
+	const struct ops_op *op = rq->args->op;
+	bool is_whole = op->cap == SES_CAP_READ && op->run != ops_check && op->run != ops_analyze && ops_param_find(op, "etag", 4);
+	if (!is_whole || !rq->sn || rq->project || is_page(op) || kinds_of(op) != EDITS_KINDS_ALL || ops_arg_is_set(rq->args, "etag"))
+		return false;
+	if (rq->sn->is_preview || ses_snap_is_pending(rq->sn))
+		return false;
+	struct ops_out o = {.op = op, .is_json = true};
+	struct ops_req ask = *rq;
+	ask.out = &o;
+	ops_etag_begin(&ask);
+	if (!o.etag[0])
+		return false;
+	/* Analyses are revisions too. */
+	uint64_t h = mix_u64(mix(0xcbf29ce484222325, o.etag, strlen(o.etag)), rq->sn->rev);
+	snprintf(ret, OPS_ETAG_MAX, "%016llx", (unsigned long long)h);
+	return true;
+}
+
 bool ops_etag_holds(const struct ops_req *rq)
 {
 	const char *etag = ops_arg_str(rq->args, "etag");
 	char now[OPS_ETAG_MAX];
-	if (!etag || !rq->out->is_json)
+	if (!etag || !rq->out->is_json || !rq->out->etag[0])
 		return false;
 	if (!is_page(rq->args->op))
 		return !strcmp(etag, rq->out->etag);

@@ -96,6 +96,8 @@ struct store_cached_list store_cache_load(struct store *st, const uint8_t sha256
 					  struct arena *a);
 /* Replaces rows. A file that is damaged or of another make is thrown away first. False: nothing was kept (read-only, full, busy). */
 bool store_cache_put(struct store *st, const uint8_t sha256[32], const char *kind, const struct store_cached *rows, uint32_t cnt);
+/* A number that is another after each change of what is kept; 0: nothing is. */
+uint64_t store_cache_stamp(struct store *st, const uint8_t sha256[32]);
 enum store_cache_state { STORE_CACHE_NONE, STORE_CACHE_FINE, STORE_CACHE_DAMAGED };
 /* Reads it whole: rows and bytes of the file. */
 enum store_cache_state store_cache_check(struct store *st, const uint8_t sha256[32], uint64_t *ret_cnt, uint64_t *ret_bytes);

@@ -5,6 +5,7 @@
  */
 #include "session/store_int.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -185,6 +186,19 @@ bool store_cache_put(struct store *st, const uint8_t sha256[32], const char *kin
 		ok = cache_write(path, kind, rows, cnt, &is_ours);
 	}
 	return ok;
+}
+
+/* SQLite counts the changes of a file in its header (fileformat2, 1.3.7). */
+uint64_t store_cache_stamp(struct store *st, const uint8_t sha256[32])
+{
+	_cleanup_as_ struct store_as was = store_as_user(st);
+	_cleanup_free_ char *path = store_target_path(st, sha256, "cache.db");
+	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	uint8_t cnt[4] = {0};
+	struct stat s;
+	if (fd < 0 || fstat(fd, &s) || pread(fd, cnt, sizeof(cnt), 24) != sizeof(cnt))
+		return 0;
+	return (uint64_t)s.st_ino << 32 | (uint64_t)cnt[0] << 24 | (uint64_t)cnt[1] << 16 | (uint64_t)cnt[2] << 8 | cnt[3];
 }
 
 enum store_cache_state store_cache_check(struct store *st, const uint8_t sha256[32], uint64_t *ret_cnt, uint64_t *ret_bytes)

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `scry serve`: words, sockets, threads, and the end of it all. */
+#include "serve/serve.h"
+
+#include "rpc/sock.h"
+#include "serve/serve_int.h"
+#include "serve/tls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define CLIENTS_MAX 4096u
+#define FDS_OWN 128               /* descriptors that are not for clients */
+#define CACHE_LEN ((size_t)64 << 20)
+#define TOKEN_MIN 16
+
+struct words {
+	const char *socket, *project, *listen, *cert, *key, *token_file, *caps, *max_clients;
+	bool no_store, is_read_only, is_help;
+	char **files;
+	int file_cnt;
+};
+
+static const struct { const char *name, *value, *help; } options[] = {
+	{"socket", "PATH", "a path, or a bare name in $XDG_RUNTIME_DIR/scry (serve)"},
+	{"project", "P.json", "the binaries of a project, by their labels"},
+	{"read-only", NULL, "clients may only read"},
+	{"caps", "LIST", "what clients may do: read,edit,run-code,run-target,trace,write-files,net (all)"},
+	{"max-clients", "N", "connections at the same time"},
+	{"no-store", NULL, "keep nothing on disk: analyse in memory"},
+	{"listen", "HOST:PORT", "over TCP too; needs the three below"},
+	{"tls-cert", "FILE", "the certificate, PEM"},
+	{"tls-key", "FILE", "its key, PEM"},
+	{"token-file", "FILE", "what clients say in hello, at least 16 bytes, readable by its owner alone"},
+};
+
+static int fail(struct err *e)
+{
+	struct buf line = {0};
+	buf_add_str(&line, "scry: ");
+	ops_escape(&line, e->text, strlen(e->text));
+	if (e->fix) {
+		buf_add_str(&line, "\n  ");
+		ops_escape(&line, e->fix, strlen(e->fix));
+	}
+	buf_add_ch(&line, '\n');
+	if (!line.failed)
+		(void)!write(STDERR_FILENO, line.data, line.len);
+	buf_fini(&line);
+	int status = err_exit_status(e->kind);
+	err_free(e);
+	return status;
+}
+
+static int usage(void)
+{
+	printf("scry serve [options] FILE...\n\nanswers JSON-RPC on a socket of your own (docs/serving.md)\n\n");
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		printf("  --%s%s%-*s%s\n", options[i].name, options[i].value ? " " : "",
+		       (int)(26 - strlen(options[i].name) - (options[i].value ? 1 : 0)), options[i].value ? options[i].value : "", options[i].help);
+	}
+	return 0;
+}
+
+static struct err *take_option(struct words *w, const char *name, size_t len, const char *value)
+{
+	const char **slots[] = {&w->socket, &w->project, NULL, &w->caps, &w->max_clients, NULL, &w->listen, &w->cert, &w->key, &w->token_file};
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		if (strlen(options[i].name) != len || memcmp(options[i].name, name, len))
+			continue;
+		if (slots[i] && !value)
+			return err_new(ERR_INVALID, "--%s needs a value", options[i].name);
+		if (slots[i])
+			*slots[i] = value;
+		w->is_read_only |= !strcmp(options[i].name, "read-only");
+		w->no_store |= !strcmp(options[i].name, "no-store");
+		return NULL;
+	}
+	return err_fix(err_new(ERR_INVALID, "--%.*s: serve has no such option", (int)len, name), "scry serve --help");
+}
+
+static bool has_value(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		if (strlen(options[i].name) == len && !memcmp(options[i].name, name, len))
+			return options[i].value;
+	}
+	return false;
+}
+
+static struct err *take_words(struct words *w, int argc, char **argv)
+{
+	bool only_files = false;
+	w->files = argv;
+	for (int i = 0; i < argc; i++) {
+		char *word = argv[i];
+		if (!only_files && !strcmp(word, "--")) {
+			only_files = true;
+		} else if (!only_files && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
+			w->is_help = true;
+			return NULL;
+		} else if (!only_files && word[0] == '-' && word[1]) {
+			if (word[1] != '-')
+				return err_fix(err_new(ERR_INVALID, "%s: serve has no such option", word), "scry serve --help");
+			size_t len = strcspn(word + 2, "=");
+			const char *value = word[2 + len] ? word + 3 + len : has_value(word + 2, len) && i + 1 < argc ? argv[++i] : NULL;
+			struct err *e = take_option(w, word + 2, len, value);
+			if (e)
+				return e;
+		} else {
+			w->files[w->file_cnt++] = word;
+		}
+	}
+	return NULL;
+}
+
+static struct err *take_caps(const struct words *w, uint32_t *ret)
+{
+	*ret = w->is_read_only ? SES_CAP_READ : SES_CAP_ALL;
+	if (!w->caps)
+		return NULL;
+	uint32_t named = 0;
+	for (const char *p = w->caps; *p;) {
+		char name[32];
+		size_t n = strcspn(p, ",");
+		snprintf(name, sizeof(name), "%.*s", (int)n, p);
+		uint32_t cap = ses_cap_find(name);
+		if (!cap)
+			return err_new(ERR_INVALID, "--caps: '%s' is no capability", name);
+		named |= cap;
+		p += n + (p[n] == ',');
+	}
+	*ret &= named;
+	return NULL;
+}
+
+/* --- TCP ---------------------------------------------------------------------------------------------------------------- */
+
+static struct err *read_token(const char *path, char **ret)
+{
+	char text[4096];
+	struct stat st;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st))
+		return err_os(errno, "%s", path);
+	if (!S_ISREG(st.st_mode) || st.st_mode & 077 || (st.st_uid != geteuid() && st.st_uid != 0))
+		return err_fix(err_new(ERR_DENIED, "%s: others can read the token", path), "chmod 600 %s", path);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return err_os(errno, "%s", path);
+	text[n] = '\0';
+	text[strcspn(text, "\r\n")] = '\0';
+	if (strlen(text) < TOKEN_MIN)
+		return err_fix(err_new(ERR_INVALID, "%s: a token has at least %d bytes", path, TOKEN_MIN),
+			       "head -c 32 /dev/urandom | base64 > %s", path);
+	*ret = strdup(text);
+	return *ret ? NULL : &err_nomem;
+}
+
+static struct err *bind_tcp(const char *where, int *ret_fd)
+{
+	char host[256];
+	const char *colon = strrchr(where, ':');
+	if (!colon || !colon[1] || colon == where)
+		return err_new(ERR_INVALID, "--listen: '%s' is no HOST:PORT", where);
+	bool has_brackets = where[0] == '[' && colon[-1] == ']';
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - where) - 2 * has_brackets, where + has_brackets);
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+	int why = getaddrinfo(host, colon + 1, &hints, &list);
+	if (why)
+		return err_new(ERR_INVALID, "--listen: %s: %s", where, gai_strerror(why));
+	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+	bool is_bound = fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) && !bind(fd, list->ai_addr, list->ai_addrlen) &&
+			!listen(fd, 64);
+	struct err *e = is_bound ? NULL : err_os(errno, "--listen: %s", where);
+	freeaddrinfo(list);
+	if (e && fd >= 0)
+		close(fd);
+	if (!e)
+		*ret_fd = fd;
+	return e;
+}
+
+static struct err *listen_tcp(struct serve *s, const struct words *w, char **ret_token)
+{
+	bool has_all = w->cert && w->key && w->token_file;
+	if (!w->listen && (w->cert || w->key || w->token_file))
+		return err_new(ERR_INVALID, "serve: certificate, key and token are for --listen");
+	if (!w->listen)
+		return NULL;
+	if (!has_all)
+		return err_fix(err_new(ERR_DENIED, "--listen: without TLS and a token nothing is served over TCP"),
+			       "give --tls-cert, --tls-key and --token-file, or forward the socket: ssh -L PORT:SOCKET HOST");
+	struct err *e = read_token(w->token_file, ret_token);
+	if (!e)
+		e = serve_tls_load(w->cert, w->key, &s->tls);
+	if (!e)
+		e = bind_tcp(w->listen, &s->tls_fd);
+	s->token = *ret_token;
+	return e;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------------------------------------ */
+
+struct err *serve_init(struct serve *s, unsigned workers, unsigned loops)
+{
+	*s = (struct serve){.caps = SES_CAP_ALL, .listener_src = SERVE_LISTENER, .tls_listener_src = SERVE_TLS_LISTENER,
+			    .signal_src = SERVE_SIGNAL, .listen_fd = -1, .tls_fd = -1, .signal_fd = -1, .reserve_fd = -1,
+			    .conn_max = CLIENTS_MAX, .loop_cnt = loops};
+	pthread_mutex_init(&s->lock, NULL);
+	for (unsigned i = 0; i < loops; i++)
+		serve_loop_init(&s->loops[i], s, i);
+	s->cache = serve_cache_new(CACHE_LEN);
+	return s->cache ? serve_pool_new(workers, &s->pool) : &err_nomem;
+}
+
+void serve_fini(struct serve *s)
+{
+	serve_pool_free(s->pool);
+	for (unsigned i = 0; i < s->loop_cnt; i++)
+		serve_loop_fini(&s->loops[i]);
+	while (s->watched.cnt)
+		serve_db_unref(VEC_POP(&s->watched));
+	while (s->unwatched.cnt)
+		serve_db_unref(VEC_POP(&s->unwatched));
+	VEC_FREE(&s->watched);
+	VEC_FREE(&s->unwatched);
+	while (s->db_cnt)
+		serve_db_unref(s->dbs[--s->db_cnt]);
+	while (s->projects.cnt)
+		ses_project_close(VEC_POP(&s->projects));
+	VEC_FREE(&s->projects);
+	serve_cache_free(s->cache);
+	serve_tls_unload(s->tls);
+	if (s->reserve_fd >= 0)
+		close(s->reserve_fd);
+	if (s->tls_fd >= 0)
+		close(s->tls_fd);
+	if (s->signal_fd >= 0)
+		close(s->signal_fd);
+	pthread_mutex_destroy(&s->lock);
+}
+
+static struct err *add(int epoll_fd, int fd, enum serve_src *src)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = src}};
+	if (fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev))
+		return err_os(errno, "epoll");
+	return NULL;
+}
+
+static struct err *make_fds(struct serve *s)
+{
+	sigset_t set;
+	struct err *e = NULL;
+	for (unsigned i = 0; i < s->loop_cnt && !e; i++) {
+		struct serve_loop *l = &s->loops[i];
+		l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+		l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		e = l->epoll_fd < 0 || l->wake_fd < 0 ? err_os(errno, "epoll") : add(l->epoll_fd, l->wake_fd, &l->wake_src);
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (!e)
+		e = add(s->loops[0].epoll_fd, s->signal_fd, &s->signal_src);
+	if (!e)
+		e = add(s->loops[0].epoll_fd, s->listen_fd, &s->listener_src);
+	return e ? e : add(s->loops[0].epoll_fd, s->tls_fd, &s->tls_listener_src);
+}
+
+static struct err *open_files(struct serve *s, const struct words *w)
+{
+	struct err *e = w->project ? serve_db_open_project(s, w->project) : NULL;
+	for (int i = 0; i < w->file_cnt && !e; i++) {
+		const struct serve_open_opts o = {.path = w->files[i]};
+		struct serve_db *db = NULL;
+		e = serve_db_open(s, &o, &db);
+		if (!e && ses_store_note(db->ses))
+			fprintf(stderr, "scry: the analysis is kept in memory only: %s\n", ses_store_note(db->ses));
+		serve_db_unref(db);
+	}
+	return e;
+}
+
+static void *loop_thread(void *arg)
+{
+	serve_loop_run(arg);
+	return NULL;
+}
+
+static struct err *run(struct serve *s)
+{
+	unsigned started = 1;
+	while (started < s->loop_cnt && !pthread_create(&s->loops[started].thread, NULL, loop_thread, &s->loops[started]))
+		started++;
+	/* Clients go only where somebody is. */
+	for (unsigned i = started; i < s->loop_cnt; i++)
+		serve_loop_fini(&s->loops[i]);
+	s->loop_cnt = started;
+	serve_loop_run(&s->loops[0]);
+	for (unsigned i = 1; i < s->loop_cnt; i++)
+		pthread_join(s->loops[i].thread, NULL);
+	return NULL;
+}
+
+static struct err *take_limits(struct serve *s, const struct words *w)
+{
+	struct rlimit lim;
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+		lim.rlim_cur = lim.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &lim);
+		(void)getrlimit(RLIMIT_NOFILE, &lim);
+		s->conn_max = (unsigned)MIN((rlim_t)CLIENTS_MAX, lim.rlim_cur > 2 * FDS_OWN ? lim.rlim_cur - FDS_OWN : lim.rlim_cur / 2);
+	}
+	char *end;
+	unsigned long n = w->max_clients ? strtoul(w->max_clients, &end, 10) : s->conn_max;
+	if (w->max_clients && (!*w->max_clients || *end || !n))
+		return err_new(ERR_INVALID, "--max-clients: '%s' is no number of clients", w->max_clients);
+	s->conn_max = (unsigned)MIN(n, (unsigned long)s->conn_max);
+	return NULL;
+}
+
+static struct err *serve_all(struct serve *s, const struct words *w, const struct sockaddr_un *at)
+{
+	char *token = NULL;
+	struct err *e = take_caps(w, &s->caps);
+	s->no_store = w->no_store;
+	if (!e)
+		e = take_limits(s, w);
+	if (!e)
+		e = listen_tcp(s, w, &token);
+	if (!e)
+		e = make_fds(s);
+	if (!e)
+		e = open_files(s, w);
+	if (!e) {
+		fprintf(stderr, "scry: listening on %s\n", at->sun_path);
+		e = run(s);
+	}
+	serve_fini(s);
+	free(token);
+	return e;
+}
+
+int serve_main(int argc, char **argv)
+{
+	struct words w = {0};
+	struct sockaddr_un at;
+	struct rpc_listener listener = {.fd = -1};
+	sigset_t set;
+	struct err *e = take_words(&w, argc, argv);
+	if (e)
+		return fail(e);
+	if (w.is_help)
+		return usage();
+	/* Before there are threads: the mask of files is the process's, and every thread leaves signals to the first loop. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned cnt = cores < 1 ? 1 : (unsigned)cores;
+	mallopt(M_ARENA_MAX, (int)MIN(2 * cnt, 16u));
+	struct serve *s = calloc(1, sizeof(*s));
+	e = s ? rpc_sock_path(w.socket ? w.socket : "serve", true, &at) : &err_nomem;
+	if (!e)
+		e = rpc_listen(&at, &listener);
+	if (!e)
+		e = serve_init(s, MAX(cnt, 4u), MIN(cnt, (unsigned)SERVE_LOOP_MAX));
+	if (!e) {
+		s->listen_fd = listener.fd;
+		e = serve_all(s, &w, &at);
+	}
+	rpc_listener_fini(&listener);
+	free(s);
+	return e ? fail(e) : 0;
+}
