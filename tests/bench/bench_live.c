@@ -2,8 +2,15 @@
 /*
  * What a call of a small function costs from a warm zygote, inside one process, beside a bare fork + exit + wait:
  *
- *   bench_live LIBRARY FUNC CALLS
+ *   bench_live call LIBRARY FUNC CALLS
  *   CALL_NS FORK_NS        a line for each pair, one after the other
+ *
+ * and what relocating at once costs: the zygote and a call of an instruction that returns, with all relocations applied and with none,
+ * which is the least that doing it at first touch could cost:
+ *
+ *   bench_live relocate LIBRARY ROUNDS
+ *   RELOCATIONS PAGES      of the file; then a line a round
+ *   OPEN_NS CALL_NS OPEN_NONE_NS CALL_NONE_NS
  */
 #include "format/fmt.h"
 #include "live/sandbox/box.h"
@@ -70,36 +77,144 @@ static uint64_t va_of(const struct fmt_bin *bin, const char *name)
 	exit(1);
 }
 
-int main(int argc, char **argv)
+struct program {
+	const uint8_t *bytes;
+	size_t len;
+	int fd;
+	struct fmt_bin *bin;
+	struct image_data d;
+	struct buf text;
+	struct image *im;
+};
+
+/* The image again, of what is in p->d now. */
+static void make_image(struct program *p)
+{
+	image_unref(p->im);
+	buf_fini(&p->text);
+	check(image_serialize(&p->d, &p->text));
+	check(image_open_mem(p->text.data, p->text.len, p->bytes, p->len, NULL, &p->im));
+}
+
+static void open_program(struct program *p, const char *path)
 {
 	static const uint8_t sha[32];
 	struct stat st;
-	int fd = argc == 4 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
-	if (fd < 0 || fstat(fd, &st)) {
-		fprintf(stderr, "usage: bench_live LIBRARY FUNC CALLS\n");
-		return 2;
+	p->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (p->fd < 0 || fstat(p->fd, &st)) {
+		perror(path);
+		exit(1);
 	}
-	const uint8_t *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	struct fmt_bin *bin;
-	struct image_data d;
-	struct image *im;
-	struct buf text = {0};
+	p->len = (size_t)st.st_size;
+	p->bytes = mmap(NULL, p->len, PROT_READ, MAP_PRIVATE, p->fd, 0);
+	check(p->bytes == MAP_FAILED ? &err_nomem : fmt_open(p->bytes, p->len, &p->bin));
+	check(image_data_from_fmt(p->bin, sha, &p->d));
+	make_image(p);
+}
+
+static void close_program(struct program *p)
+{
+	image_unref(p->im);
+	image_data_fini(&p->d);
+	buf_fini(&p->text);
+	fmt_bin_free(p->bin);
+}
+
+static struct box *open_box(const struct program *p)
+{
+	const struct box_opts opts = {.im = p->im, .fd = p->fd, .wall_ms = 2000, .cpu_s = 2, .mem_len = 64u << 20};
 	struct box *b;
-	check(bytes == MAP_FAILED ? &err_nomem : fmt_open(bytes, (size_t)st.st_size, &bin));
-	check(image_data_from_fmt(bin, sha, &d));
-	check(image_serialize(&d, &text));
-	check(image_open_mem(text.data, text.len, bytes, (size_t)st.st_size, NULL, &im));
-	uint64_t va = va_of(bin, argv[2]);
-	const struct box_opts opts = {.im = im, .fd = fd, .wall_ms = 2000, .cpu_s = 2, .mem_len = 64u << 20};
 	check(box_open(&opts, &b));
-	for (uint64_t i = 0, n = strtoull(argv[3], NULL, 10); i < n; i++) {
+	return b;
+}
+
+static void run_calls(struct program *p, const char *func, uint64_t cnt)
+{
+	uint64_t va = va_of(p->bin, func);
+	struct box *b = open_box(p);
+	for (uint64_t i = 0; i < cnt; i++) {
 		uint64_t call = call_ns(b, va, i), bare = fork_ns();
 		printf("%" PRIu64 " %" PRIu64 "\n", call, bare);
 	}
 	box_close(b);
-	image_unref(im);
-	image_data_fini(&d);
-	buf_fini(&text);
-	fmt_bin_free(bin);
+}
+
+/* An instruction that returns, and nothing else. */
+static uint64_t find_ret(const struct program *p)
+{
+	for (size_t i = 0; i < p->bin->segments.cnt; i++) {
+		const struct fmt_segment *s = &p->bin->segments.data[i];
+		const uint8_t *at = s->perm & FMT_X ? memchr(p->bytes + s->file_off, 0xc3, s->file_len) : NULL;
+		if (at)
+			return s->va + (uint64_t)(at - (p->bytes + s->file_off));
+	}
+	fprintf(stderr, "bench_live: no code\n");
+	exit(1);
+}
+
+#define RELOCATE_CALLS 20 /* of which the median is taken */
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static void run_box(const struct program *p, uint64_t va)
+{
+	uint64_t calls[RELOCATE_CALLS], from = now_ns();
+	struct box *b = open_box(p);
+	uint64_t opened = now_ns() - from;
+	for (unsigned i = 0; i < RELOCATE_CALLS; i++) {
+		struct box_result r;
+		from = now_ns();
+		check(box_call(b, va, NULL, 0, &r));
+		calls[i] = now_ns() - from;
+		if (r.end != BOX_RETURNED) {
+			fprintf(stderr, "bench_live: %s\n", box_end_name(r.end));
+			exit(1);
+		}
+	}
+	box_close(b);
+	qsort(calls, RELOCATE_CALLS, sizeof(*calls), by_size);
+	printf("%" PRIu64 " %" PRIu64 " ", opened, calls[RELOCATE_CALLS / 2]);
+}
+
+static void run_relocate(struct program *all, const char *path, uint64_t rounds)
+{
+	struct program none = {0};
+	uint64_t va = find_ret(all), pages = 0, last = UINT64_MAX;
+	open_program(&none, path);
+	none.d.reloc_loc.cnt = none.d.reloc_val.cnt = none.d.reloc_kind.cnt = 0;
+	make_image(&none);
+	const struct space *s = image_space(all->im);
+	for (uint32_t i = 0; i < s->reloc_cnt; i++) {
+		uint64_t page = space_va(s, s->reloc_loc[i]) / 4096;
+		pages += page != last;
+		last = page;
+	}
+	printf("%u %" PRIu64 "\n", s->reloc_cnt, pages);
+	for (uint64_t i = 0; i < rounds; i++) {
+		run_box(all, va);
+		run_box(&none, va);
+		printf("\n");
+	}
+	close_program(&none);
+}
+
+int main(int argc, char **argv)
+{
+	struct program p = {0};
+	bool is_call = argc == 5 && !strcmp(argv[1], "call");
+	if (!is_call && (argc != 4 || strcmp(argv[1], "relocate") != 0)) {
+		fprintf(stderr, "usage: bench_live call LIBRARY FUNC CALLS | relocate LIBRARY ROUNDS\n");
+		return 2;
+	}
+	open_program(&p, argv[2]);
+	if (is_call)
+		run_calls(&p, argv[3], strtoull(argv[4], NULL, 10));
+	else
+		run_relocate(&p, argv[2], strtoull(argv[3], NULL, 10));
+	close_program(&p);
 	return 0;
 }

@@ -14,6 +14,7 @@ docs   documents of edit, rename --from, import and multi, behind a byte that ch
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
 project  P.json, good ones and nearly (fuzz_project.c)
 ir     text form of IR
+box    results of the sandbox, targets and code images (fuzz_box.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
 import json
@@ -373,11 +374,42 @@ def ir(folder):
             f.write(row)
 
 
+def box(folder):
+    def put(name, data):
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(data)
+    def result(status, flags, *records):
+        return struct.pack("<cHBB", b"r", status, flags, 0) + b"".join(struct.pack("<IQ", at, v) for at, v in records)
+    put("returned", result(0, 2))
+    put("killed", result(9, 0))
+    put("late", result(0, 1))
+    # Every word of what comes before the input, with small and large values.
+    for k in range(24):
+        put(f"words{k}", result(0, 2, *((4 * (at + 240 * k // 24), (1 << 64) - 1 if k & 1 else k) for at in range(0, 700, 8))))
+    put("far", result(0, 2, *((4 * 4099 * i + 3, i * 0x0101010101) for i in range(400))))
+    source = os.path.join(folder, "a.c")
+    with open(source, "w") as f:
+        f.write("int zeros[2000], set[4] = {1, 2, 3}; int *p = set + 1; extern int other(int); int (*f)(int) = other;\n"
+                "int g(int x) { zeros[x & 7] = other(x) + *p; return f(x) + set[1]; }\nvoid _start(void) { g(1); }\n")
+    for name, flags in (("so", ["-shared", "-fPIC"]), ("relr", ["-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"]),
+                        ("packed", ["-shared", "-fPIC", "-Wl,-z,noseparate-code,-z,norelro,-z,max-page-size=4096"]),
+                        ("exec", ["-no-pie", "-Wl,--unresolved-symbols=ignore-all"]), ("together", ["-no-pie", "-Wl,-N,--unresolved-symbols=ignore-all"])):
+        made = os.path.join(folder, "out")
+        build(["gcc", "-O1", "-nostdlib", "-s", "-w", "-Wl,--build-id=none"] + flags + [source], made)
+        if os.path.exists(made):
+            with open(made, "rb") as f:
+                data = f.read()
+            os.unlink(made)
+            put("t" + name, b"t" + data)
+            put("c" + name, b"c" + data)
+    os.unlink(source)
+
+
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc,
-             "project": project, "ir": ir}
+             "project": project, "ir": ir, "box": box}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)

@@ -598,6 +598,24 @@ static void test_forged(void **state)
 	target_free(t);
 }
 
+/* A segment that wants to lie where this process has something of its own. */
+static void test_in_the_way(void **state)
+{
+	(void)state;
+	static const char program[] = "int variable = 1; void _start(void) { variable++; }";
+	void *const at = (void *)0x123450000000;
+	struct target *t = target_of(program, "gcc -O1 -w -static -nostdlib -no-pie -mcmodel=large -Wl,-Ttext-segment=0x123450000000 $SRC -o $OUT");
+	const struct box_opts opts = {.im = t->im, .fd = t->fd, .wall_ms = 20000, .cpu_s = 1, .mem_len = MEM_LEN};
+	struct box *b = NULL;
+	assert_ptr_equal(mmap(at, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), at);
+	struct err *e = box_open(&opts, &b);
+	assert_non_null(e);
+	assert_int_equal(e->kind, ERR_BAD_INPUT);
+	err_free(e);
+	munmap(at, 4096);
+	target_free(t);
+}
+
 /* A file that lost its end since it was analysed. */
 static void test_truncated(void **state)
 {
@@ -672,6 +690,7 @@ int main(void)
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_in_the_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

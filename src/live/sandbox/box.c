@@ -472,6 +472,20 @@ uint64_t box_stack_args(uint64_t *ret_len)
 	return BOX_TRIAL_SP;
 }
 
+void box_take_outcome(struct box *b, const struct box_report *report, struct box_outcome *ret)
+{
+	const struct box_shared *s = b->shared;
+	memset(ret, 0, sizeof(*ret));
+	box_take_result(b, report, 0, &ret->result);
+	ret->trace = s->trace;
+	ret->has_no_memory = s->missing & BOX_NO_SHADOW;
+	ret->page_cnt = s->page_cnt < BOX_PAGE_MAX ? s->page_cnt : BOX_PAGE_MAX;
+	ret->pages = s->pages;
+	ret->blocks_hit = s->blocks_hit;
+	ret->made_cnt = s->made_cnt < BOX_PAGE_MAX / 2 ? s->made_cnt : BOX_PAGE_MAX / 2;
+	ret->made = s->made;
+}
+
 struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome *ret)
 {
 	struct box_shared *s = b->shared;
@@ -496,13 +510,6 @@ struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome
 	e = do_call(b, &report);
 	if (e)
 		return e;
-	box_take_result(b, &report, 0, &ret->result);
-	ret->trace = s->trace;
-	ret->has_no_memory = s->missing & BOX_NO_SHADOW;
-	ret->page_cnt = s->page_cnt < BOX_PAGE_MAX ? s->page_cnt : BOX_PAGE_MAX;
-	ret->pages = s->pages;
-	ret->blocks_hit = s->blocks_hit;
-	ret->made_cnt = s->made_cnt < BOX_PAGE_MAX / 2 ? s->made_cnt : BOX_PAGE_MAX / 2;
-	ret->made = s->made;
+	box_take_outcome(b, &report, ret);
 	return NULL;
 }

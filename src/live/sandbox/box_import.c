@@ -207,16 +207,40 @@ static uint64_t model_of(const char *name, size_t len)
 	return 0;
 }
 
-/* A weak symbol nobody defines is 0, and programs ask. */
-static void clear_weak(const struct box_object *b, const struct space *s, uint32_t slot)
+/* Weak symbols nobody defines; programs have few. */
+struct weak {
+	uint32_t slots[64], cnt;
+	uint32_t first, last;
+};
+
+static bool is_weak(const struct weak *w, uint32_t slot)
 {
-	for (uint32_t i = 0; i < s->reloc_cnt; i++) {
-		if (s->reloc_kind[i] & (SPACE_REL_WIDE | SPACE_REL_CODE) || s->reloc_val[i] != slot || (s->reloc_kind[i] & 15) != 8)
+	for (uint32_t k = 0; slot >= w->first && slot <= w->last && k < w->cnt; k++)
+		if (w->slots[k] == slot)
+			return true;
+	return false;
+}
+
+/* They are 0, and programs ask. The list is empty then. */
+static void clear_weak(const struct box_object *b, const struct space *s, struct weak *w)
+{
+	for (uint32_t i = 0; w->cnt && i < s->reloc_cnt; i++) {
+		if (s->reloc_kind[i] & (SPACE_REL_WIDE | SPACE_REL_CODE) || (s->reloc_kind[i] & 15) != 8 || !is_weak(w, s->reloc_val[i]))
 			continue;
 		uint64_t va = space_va(s, s->reloc_loc[i]);
 		if (va != UINT64_MAX)
 			memset((void *)(uintptr_t)(va + b->slide), 0, 8);
 	}
+	*w = (struct weak){.first = UINT32_MAX};
+}
+
+static void add_weak(const struct box_object *b, const struct space *s, struct weak *w, uint32_t slot)
+{
+	if (w->cnt == ARRAY_LEN(w->slots))
+		clear_weak(b, s, w);
+	w->slots[w->cnt++] = slot;
+	w->first = MIN(w->first, slot);
+	w->last = MAX(w->last, slot);
 }
 
 static void bind_objects(const struct box_object *b, const struct space *s)
@@ -280,6 +304,7 @@ void box_bind_imports(const struct box_object *b, const struct image *target)
 	const struct image_import *imports = image_imports(b->im, &cnt);
 	const struct image_symbol *syms = image_symbols(b->im, &sym_cnt);
 	const uint8_t *entry = (const uint8_t *)BOX_DUMMY + 4096;
+	struct weak weak = {.first = UINT32_MAX};
 	for (uint32_t i = 0; i < cnt; i++) {
 		uint64_t va = imports[i].loc == LOC_NONE ? UINT64_MAX : space_va(s, imports[i].loc);
 		int seg = va == UINT64_MAX ? -1 : space_seg_of_va(s, va);
@@ -298,8 +323,9 @@ void box_bind_imports(const struct box_object *b, const struct image *target)
 		else
 			put_counted(stub, b->im == target ? i : number_of(target, name, len), entry);
 		if (sym->bind == FMT_BIND_WEAK && sym->type == FMT_SYM_NONE && !model)
-			clear_weak(b, s, imports[i].loc);
+			add_weak(b, s, &weak, imports[i].loc);
 	}
+	clear_weak(b, s, &weak);
 	bind_objects(b, s);
 }
 

@@ -101,6 +101,9 @@ struct box {
 /* What a call left in the shared memory, which may be anything, as bounded facts. `bufs_len` is what the parent asked for. */
 void box_take_result(struct box *b, const struct box_report *report, uint32_t bufs_len, struct box_result *ret);
 
+/* The same of a trial. */
+void box_take_outcome(struct box *b, const struct box_report *report, struct box_outcome *ret);
+
 /* --- in the zygote and its calls: no malloc, no locks, nothing of libc that asks the vDSO -------------------------- */
 /* An object in the process: the target, or recompiled code. */
 struct box_object {

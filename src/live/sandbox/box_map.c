@@ -101,28 +101,42 @@ static const char *map_segment(const struct box_object *b, uint32_t seg, int fd)
 	return file_to < to && !map_zero(b, seg, file_to, to) ? "a segment cannot be mapped" : NULL;
 }
 
-/* The address a relocation's word gets. */
-static uint64_t reloc_value(const struct box_object *b, const struct space *s, uint32_t i)
+/* The address, as the file gives it, of `loc`. Neighbours mostly lie in the same segment, whose number is at `seg`. */
+static uint64_t va_near(const struct space *s, uint32_t loc, uint32_t *seg)
 {
-	uint64_t v = space_reloc_value(s, i);
+	if (loc < s->segs[*seg].loc || loc - s->segs[*seg].loc >= s->segs[*seg].mem_len) {
+		int found = space_seg_of_loc(s, loc);
+		if (found < 0)
+			return space_va(s, loc);
+		*seg = (uint32_t)found;
+	}
+	return s->segs[*seg].va + (loc - s->segs[*seg].loc);
+}
+
+/* The address a relocation's word gets. */
+static uint64_t reloc_value(const struct box_object *b, const struct space *s, uint32_t i, uint32_t *seg)
+{
 	if (!(s->reloc_kind[i] & SPACE_REL_WIDE))
-		return v + b->slide;
+		return va_near(s, s->reloc_val[i], seg) + b->slide;
 	/* One past a segment, say; what is nowhere near stays a number. */
 	const struct space_seg *first = &s->segs[0], *last = &s->segs[s->seg_cnt - 1];
+	uint64_t v = space_reloc_value(s, i);
 	return v >= first->va && v <= last->va + last->mem_len ? v + b->slide : v;
 }
 
+/* All at once: doing a page's when it is first touched costs more for each than writing it here, and a trial looks at every
+ * page of data in the end (tests/bench/bench_live.c). */
 static void apply_relocations(const struct box_object *b)
 {
 	const struct space *s = image_space(b->im);
+	uint32_t seg = 0, to_seg = 0;
 	for (uint32_t i = 0; i < s->reloc_cnt; i++) {
 		unsigned width = s->reloc_kind[i] & 15;
-		int seg = space_seg_of_loc(s, s->reloc_loc[i]);
-		uint64_t va = space_va(s, s->reloc_loc[i]);
-		if (seg < 0 || va == UINT64_MAX || (width != 4 && width != 8) || s->reloc_kind[i] & SPACE_REL_CODE ||
-		    s->segs[seg].is_extern || va - s->segs[seg].va + width > s->segs[seg].mem_len)
+		uint64_t va = va_near(s, s->reloc_loc[i], &seg), off = va - s->segs[seg].va;
+		if ((width != 4 && width != 8) || s->reloc_kind[i] & SPACE_REL_CODE || s->segs[seg].is_extern || off >= s->segs[seg].mem_len ||
+		    width > s->segs[seg].mem_len - off)
 			continue;
-		uint64_t v = reloc_value(b, s, i);
+		uint64_t v = reloc_value(b, s, i, &to_seg);
 		memcpy(at(va + b->slide), &v, width);
 	}
 }
