@@ -430,6 +430,14 @@ static bool operand_value(struct ses_snap *sn, uint64_t va, unsigned operand, st
 	return (ret->len == 1 || ret->len == 2 || ret->len == 4 || ret->len == 8) && space_word(sn->space, loc, ret->len, &ret->v);
 }
 
+bool heads_operand_value(struct ses_snap *sn, uint64_t va, unsigned operand, uint64_t *ret)
+{
+	struct operand_value val;
+	bool ok = operand < OPERAND_MAX && operand_value(sn, va, operand, &val);
+	*ret = ok ? val.v : 0;
+	return ok;
+}
+
 static const char *refuse_enum(struct ses_snap *sn, const struct heads_num_ask *ask, uint64_t v, struct arena *a)
 {
 	char tmp[512];
@@ -480,6 +488,7 @@ bool ses_formats_at(struct ses_snap *sn, uint64_t va, unsigned operand, struct a
 	const struct edits_fact *f = edits_find(sn->edits, EDITS_FORMAT, va, sub);
 	if (f)
 		ret->now = arena_strndup(a, f->value, f->value_len);
+	ret->value = val.v;
 	ret->choices[ret->choice_cnt++] = "default";
 	for (unsigned i = 0; i < NUM_COUNT; i++) {
 		struct edits_change c = {.kind = EDITS_FORMAT, .va = va, .sub = sub, .value = num_words[i]};

@@ -22,5 +22,7 @@ void heads_num_at(const struct ses_snap *sn, uint64_t va, unsigned operand, stru
 /* Writes the value; the kind of span it makes. What cannot be written so (an address that is not mapped, a value that is no
  * constant of the enum) is written in hex. */
 uint8_t heads_num_put(struct ses_snap *sn, struct put *p, uint64_t v, const struct heads_num_ask *ask);
+/* The number that operand `operand` at va is about; false when there is none. */
+bool heads_operand_value(struct ses_snap *sn, uint64_t va, unsigned operand, uint64_t *ret);
 
 #endif

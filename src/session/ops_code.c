@@ -4,8 +4,10 @@
  * hold the same bytes whoever writes them.
  */
 #include "session/ops_int.h"
+#include "session/ses_code.h"
 #include "session/ses_int.h"
-#include "session/ses_verdict.h"
+
+#include "live/verify/verify.h"
 
 #include "base/par.h"
 
@@ -16,54 +18,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void out_map(struct ops_out *o, const struct ses_code *c)
+static void out_map(struct ops_out *o, const struct ses_c *c)
 {
 	struct json *j = &o->json;
 	json_key(j, "map");
 	json_arr(j);
-	for (size_t i = 0; i < c->map.lines.cnt;) {
-		uint32_t line = c->map.lines.data[i].line;
+	for (uint32_t i = 0; i < c->line_cnt; i++) {
+		const struct ses_c_line *l = &c->lines[i];
+		if (!l->addr_cnt)
+			continue;
 		json_obj(j);
 		json_key(j, "line");
-		json_u64(j, line);
+		json_u64(j, i + 1);
 		json_key(j, "addrs");
 		json_arr(j);
-		for (; i < c->map.lines.cnt && c->map.lines.data[i].line == line; i++)
-			json_addr(j, c->map.lines.data[i].va);
+		for (uint32_t k = 0; k < l->addr_cnt; k++)
+			json_addr(j, c->addrs[l->first_addr + k]);
 		json_end_arr(j);
 		json_end_obj(j);
 	}
 	json_end_arr(j);
 }
 
-/* What the store knows of this very C; not_run when nothing. */
-static struct err *find_verdict(struct ops_req *rq, const struct ses_code *c, struct verify_verdict *ret)
-{
-	struct store_cached_list kept = ses_verdict_load(rq->sn, c->va, c->va, rq->arena);
-	struct ses_verdict_base base;
-	struct verify_func f;
-	uint8_t key[32];
-	memset(ret, 0, sizeof(*ret));
-	if (!kept.cnt)
-		return NULL;
-	struct err *e = ses_verdict_base_make(rq->sn, &base);
-	if (!e)
-		e = ses_verdict_func(rq->sn, rq->call, c, rq->arena, &f);
-	if (!e)
-		e = ses_verdict_key(&base, &f, c, key);
-	if (!e)
-		(void)ses_verdict_find(&kept, c->va, key, NULL, ret);
-	return e;
-}
-
-static void out_code(struct ops_req *rq, const struct ses_code *c, const struct verify_verdict *v)
+static void out_code(struct ops_req *rq, const struct ses_c *c)
 {
 	struct ops_out *o = rq->out;
+	const struct verify_verdict v = {.inputs = c->inputs, .blocks = c->blocks, .blocks_hit = c->blocks_hit, .edges = c->edges,
+					 .edges_hit = c->edges_hit};
 	if (!o->is_json) {
-		if (v->status != VERIFY_NOT_RUN)
-			buf_printf(o->buf, "/* verify: %s on %u inputs, %u of %u blocks and %u of %u edges reached */\n",
-				   verify_status_name(v->status), v->inputs, v->blocks_hit, v->blocks, v->edges_hit, v->edges);
-		buf_add(o->buf, c->text.data, c->text.len);
+		if (strcmp(c->verified, "not_run"))
+			buf_printf(o->buf, "/* verify: %s on %u inputs, %u of %u blocks and %u of %u edges reached */\n", c->verified, c->inputs,
+				   c->blocks_hit, c->blocks, c->edges_hit, c->edges);
+		buf_add(o->buf, c->text.s, c->text.len);
 		return;
 	}
 	struct json *j = &o->json;
@@ -71,29 +57,29 @@ static void out_code(struct ops_req *rq, const struct ses_code *c, const struct 
 	json_key(j, "rev");
 	json_u64(j, rq->sn->rev);
 	json_key(j, "addr");
-	json_addr(j, c->va);
+	json_addr(j, c->addr);
 	json_key(j, "name");
-	json_str(j, c->name);
+	json_strn(j, c->name.s, c->name.len);
 	json_key(j, "prototype");
-	json_str(j, c->prototype);
+	json_strn(j, c->prototype.s, c->prototype.len);
 	json_key(j, "code");
-	json_strn(j, c->text.data, c->text.len);
+	json_strn(j, c->text.s, c->text.len);
 	json_key(j, "warnings");
 	json_arr(j);
 	json_end_arr(j);
 	json_key(j, "status");
-	json_str(j, c->bad_cnt ? "partial" : "full");
+	json_str(j, c->status);
 	json_key(j, "level");
-	json_str(j, "L4");
+	json_str(j, c->level);
 	json_key(j, "verified");
-	json_str(j, verify_status_name(v->status));
+	json_str(j, c->verified);
 	json_key(j, "inputs");
-	json_u64(j, v->inputs);
-	ops_put_coverage(o, v);
+	json_u64(j, c->inputs);
+	ops_put_coverage(o, &v);
 	json_key(j, "instructions");
 	json_u64(j, c->insn_cnt);
 	json_key(j, "unlifted");
-	json_u64(j, c->generic_cnt);
+	json_u64(j, c->unlifted_cnt);
 	if (ops_arg_is_set(rq->args, "map"))
 		out_map(o, c);
 	json_end_obj(j);
@@ -262,20 +248,10 @@ struct err *ops_decompile(struct ops_req *rq)
 		return write_all(rq, dir);
 	uint64_t va;
 	struct err *e = ops_addr(rq, "func", UINT64_MAX, &va);
-	if (e)
-		return e;
-	uint32_t loc = va == UINT64_MAX ? LOC_NONE : space_loc(rq->sn->space, va);
-	uint32_t f = loc == LOC_NONE ? UINT32_MAX : image_func_at(rq->sn->im, loc);
-	if (f == UINT32_MAX)
-		return err_fix(err_new(ERR_NOT_FOUND, "%s: is in no function", va == UINT64_MAX ? "FUNC" : ops_arg_str(rq->args, "func")),
-			       "scry functions FILE lists them");
-	struct ses_code c = {0};
-	e = ses_code_func(rq->sn, f, true, rq->arena, &c);
-	struct verify_verdict verdict;
+	struct ses_c c;
 	if (!e)
-		e = find_verdict(rq, &c, &verdict);
+		e = ses_decompile(rq->sn, rq->call, va, rq->arena, &c);
 	if (!e)
-		out_code(rq, &c, &verdict);
-	ses_code_fini(&c);
+		out_code(rq, &c);
 	return e;
 }

@@ -305,6 +305,42 @@ struct ses_search_ask {
 _must_use_ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
 				  struct ses_hit **ret);
 
+/* --- C ------------------------------------------------------------------------------------------------------- */
+
+/* A line of the text, without its end, and the instructions it comes from: addrs[first_addr .. +addr_cnt), ascending. Lines of a
+ * statement that goes on have those of its first; braces, labels and declarations have none. */
+struct ses_c_line { uint32_t off, len, first_addr, addr_cnt; };
+struct ses_c_place { uint64_t va; uint32_t line; };
+
+/* A function as C. Lines are counted from 0. */
+struct ses_c {
+	uint64_t addr;         /* of the function */
+	struct ses_text name, prototype, text;
+	const char *level;     /* "L4": how far from the machine, docs/ops.md */
+	const char *status;    /* "full"; "partial": with bytes that are no instruction */
+	const char *verified;  /* "not_run", "equal", ...: what is known of this very C, and how much of it the inputs reached */
+	uint32_t inputs, blocks, blocks_hit, edges, edges_hit;
+	uint32_t insn_cnt, unlifted_cnt;
+	struct ses_c_line *lines;
+	uint32_t line_cnt;
+	uint64_t *addrs;
+	struct ses_c_place *places; /* by address, then line */
+	uint32_t place_cnt;
+	uint64_t *starts;      /* of its blocks, ascending */
+	uint32_t start_cnt;
+};
+
+/* The function that holds va, with what people said about its addresses as comments. It is computed by the call. Errors:
+ * not_found (in no function), unsupported (architecture), budget, cancelled, timeout, no memory. */
+_must_use_ struct err *ses_decompile(struct ses_snap *sn, const struct ses_call *call, uint64_t va, struct arena *a, struct ses_c *ret);
+/* Whether there is C of this target's processor. */
+bool ses_can_decompile(struct ses_snap *sn);
+/* The line where the statement of the instruction at va begins; of an instruction without one that of the next in its block, else
+ * of the one before. */
+uint32_t ses_c_line_at(const struct ses_c *c, uint64_t va);
+/* The address a line stands for: its first instruction; of a line without one that of the next, of a closing brace the one before. */
+uint64_t ses_c_addr_of(const struct ses_c *c, uint32_t line);
+
 /* --- edits --------------------------------------------------------------------------------------------------- */
 
 /*
@@ -392,6 +428,7 @@ struct ses_formats {
 	const char *now;          /* "hex", ..., "enum:NAME", "default" */
 	const char *choices[9];   /* "default" first; enums are left out */
 	uint32_t choice_cnt;
+	uint64_t value;           /* the number */
 };
 bool ses_formats_at(struct ses_snap *sn, uint64_t va, unsigned operand, struct arena *a, struct ses_formats *ret);
 

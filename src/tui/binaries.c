@@ -29,8 +29,9 @@ void tui_place_save(struct tui *t)
 	bool is_hex = t->main_view == TUI_V_HEX;
 	struct ses_place p = {.view = is_hex ? TUI_V_HEX : TUI_V_LISTING, .va = is_hex ? t->hex.va : t->listing.va,
 			      .top_va = is_hex ? t->hex.top : t->listing.top_va, .sub = t->listing.sub, .top_sub = t->listing.top_sub};
-	if (t->main_view == TUI_V_GRAPH)
-		p = (struct ses_place){.view = TUI_V_LISTING, .va = t->graph.va, .top_va = t->graph.va, .sub = SES_SUB_ITEM};
+	uint64_t va = t->main_view == TUI_V_GRAPH ? t->graph.va : t->c.va;
+	if (t->main_view == TUI_V_GRAPH || t->main_view == TUI_V_C)
+		p = (struct ses_place){.view = TUI_V_LISTING, .va = va, .top_va = va, .sub = SES_SUB_ITEM};
 	ses_project_put_place(t->project, t->bin, &p);
 }
 

@@ -161,6 +161,8 @@ void tui_copy(struct tui *t, enum tui_action a)
 	if (t->is_selecting && tui_focus(t) == TUI_V_LISTING && (a == TUI_COPY_LINE || a == TUI_COPY_BYTES)) {
 		is_whole = add_selection(t, &out, a);
 		t->is_selecting = false;
+	} else if (a == TUI_COPY_C || (a == TUI_COPY_LINE && tui_focus(t) == TUI_V_C)) {
+		tui_c_copy(t, a == TUI_COPY_C, &out);
 	} else if (a == TUI_COPY_ADDRESS && has_va) {
 		buf_printf(&out, "0x%llx", (unsigned long long)va);
 	} else if (a == TUI_COPY_NAME && has_va) {
@@ -185,7 +187,7 @@ void tui_copy(struct tui *t, enum tui_action a)
 /* The menu of Y: the copying actions. */
 static struct err *copy_fetch(const struct tui_query *q, struct tui_page *ret)
 {
-	static const enum tui_action rows[] = {TUI_COPY_LINE, TUI_COPY_ADDRESS, TUI_COPY_NAME, TUI_COPY_BYTES};
+	static const enum tui_action rows[] = {TUI_COPY_LINE, TUI_COPY_ADDRESS, TUI_COPY_NAME, TUI_COPY_BYTES, TUI_COPY_C};
 	ret->rows = ARENA_ARRAY(&ret->arena, struct tui_row, ARRAY_LEN(rows));
 	if (!ret->rows)
 		return &err_nomem;

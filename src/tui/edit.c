@@ -356,7 +356,7 @@ bool tui_edit_act(struct tui *t, enum tui_action a)
 	}
 	if (a != TUI_RENAME && a != TUI_COMMENT && a != TUI_COMMENT_BLOCK && a != TUI_BOOKMARK && a != TUI_REPEAT)
 		return false;
-	bool has_operand = a == TUI_RENAME && tui_focus(t) == TUI_V_LISTING && tui_listing_operand(t, &va);
+	bool has_operand = a == TUI_RENAME && tui_focus(t) != TUI_V_GRAPH && tui_operand(t, &va);
 	if (!has_operand && !tui_focus_va(t, &va)) {
 		tui_say(t, true, "no address here");
 		return true;

@@ -67,8 +67,12 @@ static const char *where_text(uint8_t where)
 	if (where == TUI_IN_GRAPH)
 		return " (in the graph)";
 	if (where == TUI_IN_CODE)
-		return " (in listing and graph)";
-	return " (in listing, graph and hex)";
+		return " (in listing, C and graph)";
+	if (where == TUI_IN_TEXT)
+		return " (in listing and C)";
+	if (where == TUI_IN_PLACES)
+		return " (in listing, C and hex)";
+	return " (in listing, C, graph and hex)";
 }
 
 static void draw_entry(struct tui *t, struct cells_rect r, const struct help_line *line)

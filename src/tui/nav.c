@@ -7,7 +7,7 @@
 
 static struct tui_place here(const struct tui *t)
 {
-	struct tui_place p = {.bin = t->bin, .view = t->main_view, .va = t->listing.va, .sub = t->listing.sub,
+	struct tui_place p = {.bin = t->bin, .view = (uint16_t)t->main_view, .va = t->listing.va, .sub = t->listing.sub,
 			      .top_va = t->listing.top_va, .top_sub = t->listing.top_sub};
 	if (t->main_view == TUI_V_HEX) {
 		p.va = t->hex.va;
@@ -16,6 +16,8 @@ static struct tui_place here(const struct tui *t)
 		p.va = t->graph.va;
 		p.top_va = tui_graph_spot(t);
 		p.sub = p.top_sub = 0;
+	} else if (t->main_view == TUI_V_C) {
+		tui_c_spot(t, &p);
 	}
 	return p;
 }
@@ -48,6 +50,10 @@ void tui_restore(struct tui *t, const struct tui_place *p)
 		tui_graph_restore(t, p->va, p->top_va);
 		return;
 	}
+	if (p->view == TUI_V_C) {
+		tui_c_restore(t, p);
+		return;
+	}
 	t->listing.va = p->va;
 	t->listing.sub = p->sub;
 	t->listing.top_va = p->top_va;
@@ -67,7 +73,8 @@ void tui_go(struct tui *t, uint64_t va)
 		tui_push_past(t);
 	t->future.cnt = 0;
 	t->focus_functions = false;
-	if (t->main_view != TUI_V_HEX)
+	bool stays_in_c = t->main_view == TUI_V_C && tui_c_can(t, va);
+	if (t->main_view != TUI_V_HEX && !stays_in_c)
 		t->main_view = t->graph.is_sticky && tui_graph_can(t, va) ? TUI_V_GRAPH : TUI_V_LISTING;
 	tui_view_ops(t->main_view)->go(t, va);
 }
@@ -79,8 +86,10 @@ void tui_go_line(struct tui *t, uint64_t line)
 	enum tui_view v = tui_focus(t);
 	if (tui_view_ops(v)->list)
 		t->lists[v].cur = line - 1; /* drawing keeps it in the list */
+	else if (v == TUI_V_C)
+		tui_c_go_line(t, line);
 	else if (v != TUI_V_LISTING)
-		tui_say(t, false, "lines are counted in the listing and in lists");
+		tui_say(t, false, "lines are counted in the listing, in C and in lists");
 	else if (!cnt)
 		tui_say(t, false, "lines are counted when the analysis is through");
 	else if (ses_va_of_row(t->snap, MIN(line, cnt) - 1, &va))

@@ -27,7 +27,7 @@ static struct err *cursor_addr(struct tui_call *c, const struct ops_op *op, stru
 {
 	uint64_t va;
 	struct tui *t = c->t;
-	bool has_operand = !strcmp(op->name, "rename") && tui_focus(t) == TUI_V_LISTING && tui_listing_operand(t, &va);
+	bool has_operand = !strcmp(op->name, "rename") && tui_focus(t) != TUI_V_GRAPH && tui_operand(t, &va);
 	if (!has_operand && !tui_focus_va(t, &va))
 		return err_fix(err_new(ERR_NOT_FOUND, "ui.%s: the cursor is on no address", op->name), "say addr");
 	char *text = arena_printf(&c->arena, "0x%llx", (unsigned long long)va);
@@ -35,11 +35,24 @@ static struct err *cursor_addr(struct tui_call *c, const struct ops_op *op, stru
 	return text ? NULL : &err_nomem;
 }
 
+/* A format is of the number under the cursor. */
+static struct err *cursor_number(struct tui_call *c, const struct ops_op *op, struct ops_doc ret[2])
+{
+	uint64_t va;
+	unsigned operand;
+	if (!tui_number_here(c->t, &va, &operand))
+		return err_fix(err_new(ERR_NOT_FOUND, "ui.%s: there is no number in this line", op->name), "say addr and operand");
+	char *text = arena_printf(&c->arena, "0x%llx", (unsigned long long)va);
+	ret[0] = (struct ops_doc){.kind = OPS_DOC_STRING, .key = "addr", .s = text, .len = text ? strlen(text) : 0};
+	ret[1] = (struct ops_doc){.kind = OPS_DOC_INT, .key = "operand", .num = operand};
+	return text ? NULL : &err_nomem;
+}
+
 struct err *tui_edit_call(struct tui_call *c, const struct ops_op *op, const struct ops_doc *params)
 {
 	static const struct ops_doc script = {.kind = OPS_DOC_STRING, .key = "author_kind", .s = "script", .len = 6};
 	size_t cnt = params ? params->cnt : 0;
-	struct ops_doc all = {.kind = OPS_DOC_OBJECT, .items = ARENA_ARRAY(&c->arena, struct ops_doc, cnt + 2)};
+	struct ops_doc all = {.kind = OPS_DOC_OBJECT, .items = ARENA_ARRAY(&c->arena, struct ops_doc, cnt + 3)};
 	struct err *e = NULL;
 	if (!all.items)
 		return &err_nomem;
@@ -55,7 +68,11 @@ struct err *tui_edit_call(struct tui_call *c, const struct ops_op *op, const str
 	if (has_param(op, "author_kind") && !ops_doc_find(&all, "author_kind"))
 		all.items[all.cnt++] = script;
 	bool is_many = ops_doc_find(&all, "from") && has_param(op, "from");
-	if (has_param(op, "addr") && !ops_doc_find(&all, "addr") && !is_many)
+	bool is_number = !strcmp(op->name, "format") && !ops_doc_find(&all, "addr") && !ops_doc_find(&all, "operand");
+	if (is_number) {
+		e = cursor_number(c, op, &all.items[all.cnt]);
+		all.cnt += 2;
+	} else if (has_param(op, "addr") && !ops_doc_find(&all, "addr") && !is_many)
 		e = cursor_addr(c, op, &all.items[all.cnt++]);
 	if (!e)
 		e = rpc_op_args(op, &all, &c->arena, &c->op_args);
@@ -89,7 +106,7 @@ struct err *tui_edit_begin(struct tui_call *c, const struct ops_op *op)
 const char *tui_method_comes_with(const char *name)
 {
 	static const struct { const char *name, *with; } coming[] = {
-		{"decompile", "the decompiler"}, {"pseudocode", "the decompiler"}, {"look", "the decompiler"}, {"verify", "the decompiler"},
+		{"look", "the decompiler"},
 		{"trace", "live tracing"}, {"probe", "live tracing"}, {"call", "running the target"}, {"native", "running the target"},
 		{"debug", "the debugger"}, {"exec", "the Python module"}, {"export", "the export of findings"},
 		{"import", "the import of findings"}, {"retype", "types of places"}, {"set_prototype", "types of places"},

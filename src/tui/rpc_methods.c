@@ -110,7 +110,7 @@ static void put_action(const struct tui *t, struct json *j, enum tui_action a)
 {
 	static const struct { uint8_t bit; const char *name; } places[] = {
 		{TUI_IN_LISTING, "listing"}, {TUI_IN_HEX, "hex"}, {TUI_IN_LIST, "list"}, {TUI_IN_GRAPH, "graph"},
-		{TUI_IN_MARKS, "bookmarks"}, {TUI_IN_JOURNAL, "journal"}, {TUI_IN_TYPES, "types"}};
+		{TUI_IN_MARKS, "bookmarks"}, {TUI_IN_JOURNAL, "journal"}, {TUI_IN_TYPES, "types"}, {TUI_IN_C, "C"}};
 	const struct tui_action_info *info = tui_action_info(a);
 	json_obj(j);
 	put_str(j, "name", info->name);
@@ -210,7 +210,10 @@ static const struct tui_method methods[] = {
 	{"ui.back", TUI_M_ACT, "back to where we were", {P("n", INT, "so many places (1)")}, tui_verb_back, NULL},
 	{"ui.forward", TUI_M_ACT, "forward again", {P("n", INT, "so many places (1)")}, tui_verb_forward, NULL},
 	{"ui.show", TUI_M_ACT, "show a view", {PR("view", STR, "listing, hex, graph, functions, strings, ...")}, tui_verb_show, NULL},
-	{"ui.toggle_view", TUI_M_ACT, "the other pane", {{0}}, tui_verb_toggle_view, NULL},
+	{"ui.pseudocode", TUI_M_ACT, "the C of a function (decompile gives its text)",
+	 {P("target", STR, "an address in it, or its name (where the cursor is)")}, tui_verb_pseudocode, NULL},
+	{"ui.toggle_view", TUI_M_ACT, "C of the function and back to the listing; in a split the other side leads", {{0}},
+	 tui_verb_toggle_view, NULL},
 	{"ui.hex", TUI_M_ACT, "hex view and back", {{0}}, tui_verb_hex, NULL},
 	{"ui.graph", TUI_M_ACT, "the graph of the function",
 	 {P("action", STR, "show, open, close, toggle, zoom, entry, succ, pred, next, prev, block (show)"),

@@ -137,6 +137,32 @@ static void put_listing_cursor(struct tui *t, struct json *j)
 	}
 }
 
+/* `line` counts rows of the pane, as everywhere; `text_line` those of the C, from 1. */
+static void put_c_cursor(struct tui *t, struct json *j)
+{
+	const struct tui_c *c = &t->c;
+	uint64_t target;
+	put_bool(j, "making", c->job != NULL);
+	if (!c->shown)
+		return;
+	const struct ses_c *text = &c->shown->c;
+	put_num(j, "line", c->line - c->top);
+	put_num(j, "text_line", c->line + 1);
+	put_num(j, "text_lines", text->line_cnt);
+	put_num(j, "col", (uint64_t)MAX(c->col, 0));
+	put_text(j, "word", tui_c_word(t));
+	if (tui_c_subject(t, &target))
+		put_addr(j, "target", target);
+	json_key(j, "addrs");
+	json_arr(j);
+	for (uint32_t i = 0; c->line < text->line_cnt && i < text->lines[c->line].addr_cnt; i++)
+		json_addr(j, text->addrs[text->lines[c->line].first_addr + i]);
+	json_end_arr(j);
+	put_str(j, "level", text->level);
+	put_str(j, "status", text->status);
+	put_str(j, "verified", text->verified);
+}
+
 static void put_cursor(struct tui *t, struct json *j)
 {
 	uint64_t va, off;
@@ -155,6 +181,8 @@ static void put_cursor(struct tui *t, struct json *j)
 	}
 	if (tui_focus(t) == TUI_V_LISTING)
 		put_listing_cursor(t, j);
+	else if (tui_focus(t) == TUI_V_C)
+		put_c_cursor(t, j);
 	if (t->cur_x >= 0) {
 		put_num(j, "x", (uint64_t)t->cur_x);
 		put_num(j, "y", (uint64_t)t->cur_y);
@@ -281,6 +309,23 @@ static void put_listing_lines(const struct tui_listing *l, int from, int to, str
 	}
 }
 
+static void put_c_lines(const struct tui *t, int from, int to, struct json *j)
+{
+	const struct tui_c *c = &t->c;
+	const struct ses_c *text = &c->shown->c;
+	for (int i = from; i < to && c->top + (uint32_t)i < text->line_cnt; i++) {
+		const struct ses_c_line *l = &text->lines[c->top + (uint32_t)i];
+		json_obj(j);
+		put_num(j, "line", (uint64_t)i);
+		put_num(j, "text_line", c->top + (uint64_t)i + 1);
+		if (l->addr_cnt)
+			put_addr(j, "addr", text->addrs[l->first_addr]);
+		put_text(j, "text", (struct ses_text){text->text.s + l->off, l->len});
+		put_bool(j, "cursor", c->top + (uint32_t)i == c->line);
+		json_end_obj(j);
+	}
+}
+
 /* Rows as they are drawn, without the blanks at their ends. */
 static void put_drawn_lines(struct tui *t, struct cells_rect r, int from, int to, struct json *j)
 {
@@ -310,6 +355,7 @@ void tui_answer_view(struct tui_call *c, struct json *j)
 	enum tui_view v = tui_focus(t);
 	bool is_listing = v == TUI_V_LISTING && t->listing.lines_snap == t->snap;
 	struct cells_rect r = cells_clip(&t->grid, t->focus_functions ? t->functions_rect : t->main_rect);
+	bool is_c = v == TUI_V_C && t->c.shown;
 	int cur = is_listing ? MAX(listing_line(&t->listing), 0) : MAX(t->cur_y - r.y, 0);
 	int total = is_listing ? (int)t->listing.line_cnt : r.h;
 	int want = (int)MIN(MAX(tui_arg_int(c, 0, total), 0), total);
@@ -319,6 +365,8 @@ void tui_answer_view(struct tui_call *c, struct json *j)
 	json_arr(j);
 	if (is_listing)
 		put_listing_lines(&t->listing, from, from + want, j);
+	else if (is_c)
+		put_c_lines(t, from, from + want, j);
 	else
 		put_drawn_lines(t, r, from, from + want, j);
 	json_end_arr(j);

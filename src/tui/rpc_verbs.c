@@ -261,10 +261,36 @@ struct err *tui_verb_forward(struct tui_call *c)
 	return repeat(c, TUI_FORWARD, 0);
 }
 
+struct err *tui_verb_pseudocode(struct tui_call *c)
+{
+	struct tui *t = c->t;
+	uint64_t va;
+	const char *target = tui_arg_str(c, 0);
+	struct err *e = NULL;
+	if (target)
+		e = ses_resolve(t->snap, target, &va);
+	else if (!tui_focus_va(t, &va))
+		e = err_fix(err_new(ERR_NOT_FOUND, "ui.pseudocode: the cursor is on no address"), "say target");
+	if (!e && !tui_c_can(t, va))
+		e = err_new(ERR_NOT_FOUND, "0x%llx: is in no function", (unsigned long long)va);
+	if (e)
+		return e;
+	tui_put_away(t);
+	t->focus_functions = false;
+	t->has_acted = true;
+	if (t->main_view != TUI_V_C) {
+		tui_show_view(t, TUI_V_C);
+		tui_c_ops.go(t, va);
+	} else {
+		tui_go(t, va);
+	}
+	return NULL;
+}
+
 struct err *tui_verb_toggle_view(struct tui_call *c)
 {
 	tui_put_away(c->t);
-	return step_action(c, TUI_FOCUS_NEXT);
+	return step_action(c, c->t->focus_functions ? TUI_FOCUS_NEXT : TUI_VIEW_C);
 }
 
 struct err *tui_verb_hex(struct tui_call *c)

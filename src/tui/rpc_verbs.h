@@ -16,6 +16,7 @@ struct err *tui_verb_follow(struct tui_call *c);
 struct err *tui_verb_back(struct tui_call *c);
 struct err *tui_verb_forward(struct tui_call *c);
 struct err *tui_verb_show(struct tui_call *c);
+struct err *tui_verb_pseudocode(struct tui_call *c);
 struct err *tui_verb_toggle_view(struct tui_call *c);
 struct err *tui_verb_hex(struct tui_call *c);
 struct err *tui_verb_graph(struct tui_call *c);

@@ -130,9 +130,21 @@ static uint64_t cursor_va(struct tui *t)
 	return va;
 }
 
+/* In C plain words are looked for in the text of the function; everything else, and "text:", in the whole file. */
+static bool is_in_c(const struct tui *t)
+{
+	const char *what;
+	tui_search_kind(t->search_text, &what);
+	return tui_focus(t) == TUI_V_C && what == t->search_text;
+}
+
 void tui_search_start(struct tui *t, const char *text, bool is_all, bool back)
 {
 	snprintf(t->search_text, sizeof(t->search_text), "%s", text);
+	if (!is_all && is_in_c(t)) {
+		tui_c_search(t, text, back, false);
+		return;
+	}
 	if (!is_all) {
 		start(t, cursor_va(t) + !back, back);
 		return;
@@ -146,15 +158,26 @@ void tui_search_again(struct tui *t, bool back)
 		tui_say(t, true, "nothing was searched for yet ( / )");
 		return;
 	}
+	if (is_in_c(t)) {
+		tui_c_search(t, t->search_text, back, false);
+		return;
+	}
 	uint64_t va = cursor_va(t);
 	start(t, back ? va : va + 1, back);
 }
 
 void tui_search_token(struct tui *t, bool back)
 {
-	struct ses_text word = tui_listing_word(t);
+	bool is_c = tui_focus(t) == TUI_V_C;
+	struct ses_text word = is_c ? tui_c_word(t) : tui_listing_word(t);
 	if (!word.len || word.len > 200) {
 		tui_say(t, false, "no word under the cursor");
+		return;
+	}
+	if (is_c) {
+		char text[TUI_FILTER_MAX];
+		snprintf(text, sizeof(text), "%.*s", (int)word.len, word.s);
+		tui_c_search(t, text, back, true);
 		return;
 	}
 	snprintf(t->search_text, sizeof(t->search_text), "insn:*%.*s*", (int)word.len, word.s);

@@ -160,13 +160,14 @@ struct tui_place {
 	uint64_t va, top_va;
 	uint32_t sub, top_sub;
 	uint32_t bin;             /* of the project */
-	uint32_t view;            /* enum tui_view */
+	uint16_t view;            /* enum tui_view */
+	uint16_t col;             /* in C */
 };
 
 /* --- views ---------------------------------------------------------------------------------------------------------- */
 
 enum tui_view {
-	TUI_V_LISTING, TUI_V_HEX, TUI_V_GRAPH, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
+	TUI_V_LISTING, TUI_V_HEX, TUI_V_GRAPH, TUI_V_C, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
 	TUI_V_PROBLEMS, TUI_V_BOOKMARKS, TUI_V_JOURNAL, TUI_V_TYPES, TUI_V_SEARCH, TUI_V_COUNT
 };
 
@@ -180,9 +181,10 @@ struct tui_view_ops {
 	bool (*click)(struct tui *t, int x, int y, bool is_drag); /* false: nothing there to open */
 	void (*go)(struct tui *t, uint64_t va);
 	bool (*va)(struct tui *t, uint64_t *ret);      /* address under the cursor */
+	void (*status)(struct tui *t, struct cells_pen *p); /* what the status line says of it beside the place; may be null */
 };
 
-extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_graph_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
+extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_graph_ops, tui_c_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
 	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops, tui_bookmarks_ops, tui_journal_ops, tui_types_ops, tui_search_ops;
 const struct tui_view_ops *tui_view_ops(enum tui_view v);
 
@@ -277,11 +279,77 @@ void tui_graph_restore(struct tui *t, uint64_t va, uint64_t spot);
 /* The block under the graph's cursor, for whoever shows the same place; false when there is none. */
 bool tui_graph_block(const struct tui *t, uint64_t *ret_va, uint64_t *ret_end);
 
-/* --- split: listing and graph of one place --- */
+/* --- C of a function: c_made.c makes it in jobs, view_c.c shows it --- */
+
+struct tui_c_made {
+	struct arena arena;
+	uint64_t func;
+	const struct ses_snap *snap; /* it was made from, identity only; null: from an older one */
+	struct ses_c c;
+	struct err *err;             /* there is none, and why */
+	uint64_t used;               /* clock of the last use */
+};
+
+#define TUI_C_KEPT 16 /* functions */
+
+struct tui_c {
+	uint64_t func;            /* that is shown */
+	uint64_t va;              /* what the cursor line stands for */
+	uint32_t line, top;       /* lines of `shown` */
+	uint32_t off;             /* byte of the line */
+	int col;                  /* column that going up and down keeps to */
+	int hscroll;
+	bool is_placed, want_context, want_centre;
+	bool has_keep;            /* once its text is there the cursor goes to these lines */
+	uint32_t keep_line, keep_top;
+	int keep_col;
+	bool is_selecting;
+	uint32_t anchor;          /* line where the selection began */
+	struct cells_rect body;
+	int text_x;               /* columns before the text */
+	struct tui_c_made *shown; /* what line and top are of; null: nothing was there yet */
+	struct tui_c_made *made[TUI_C_KEPT];
+	uint64_t clock;
+	struct tui_job *job;
+	uint64_t job_func;
+};
+/* The newest C of a function that is there, null when there is none yet; what is missing or of an older snapshot is being made
+ * afterwards, and what is being made of another function is not wanted any more. */
+struct tui_c_made *tui_c_get(struct tui *t, uint64_t func);
+void tui_c_cancel(struct tui *t);
+/* Another snapshot: everything is of an older one. */
+void tui_c_outdate(struct tui *t);
+void tui_c_fini(struct tui *t);
+/* `next` takes the place of `old`, which is of the same function: the cursor stays at its statement. */
+void tui_c_replaced(struct tui *t, const struct tui_c_made *old, struct tui_c_made *next);
+/* Tab: to the C of the function under the cursor, and back to the listing. */
+void tui_c_toggle(struct tui *t);
+/* Whether an address can be shown as C. */
+bool tui_c_can(struct tui *t, uint64_t va);
+/* What a key acts on: where the token under the cursor leads, else the function. */
+bool tui_c_subject(struct tui *t, uint64_t *ret);
+/* The place as struct tui_place has it: its line, the function, the first line shown; and back. */
+void tui_c_spot(const struct tui *t, struct tui_place *p);
+void tui_c_restore(struct tui *t, const struct tui_place *p);
+/* Whether the instruction at va is of the cursor line's statement. */
+bool tui_c_links(const struct tui *t, uint64_t va);
+/* The number under the cursor, or the first behind it, that is an operand of the statement's instructions. */
+bool tui_c_number(struct tui *t, uint64_t *ret_va, unsigned *ret_operand, struct ses_formats *ret);
+/* Looks for text, or with `is_word` for a whole word, from the cursor on. */
+void tui_c_search(struct tui *t, const char *text, bool back, bool is_word);
+void tui_c_go_line(struct tui *t, uint64_t line);
+/* The word under the cursor; "" when there is none. */
+struct ses_text tui_c_word(const struct tui *t);
+/* The cursor's line, the selected ones, or with `is_all` the function, as they are; false when nothing is there. */
+bool tui_c_copy(struct tui *t, bool is_all, struct buf *out);
+
+/* --- split: listing and the C or the graph of one place --- */
 
 void tui_split_toggle(struct tui *t);
 /* Whether the split is on and `w` columns do for it. */
 bool tui_split_fits(const struct tui *t, int w);
+/* The view that is led. */
+enum tui_view tui_split_other(const struct tui *t);
 /* The other half leads. */
 void tui_split_swap(struct tui *t);
 /* Draws both halves into t->main_rect, which becomes the leader's part. */
@@ -453,6 +521,8 @@ void tui_edit_words(struct tui *t, const char *op, const char *const *words);
 void tui_edit_accept(struct tui *t, enum tui_prompt_kind kind, const char *text, const char *before);
 /* Types, prototypes and formats of numbers; false when the action is none of them. */
 bool tui_typing_act(struct tui *t, enum tui_action a);
+/* The instruction or datum and the operand whose number the cursor is on, or the first of the line; false when there is none. */
+bool tui_number_here(struct tui *t, uint64_t *ret_va, unsigned *ret_operand);
 /* define.c: what the bytes at the cursor are. */
 bool tui_define_act(struct tui *t, enum tui_action a);
 void tui_define_accept(struct tui *t, const char *text);
@@ -540,13 +610,15 @@ struct tui {
 	bool focus_functions;
 	bool hide_functions;
 	struct cells_rect main_rect, functions_rect;
-	bool is_split;                 /* listing and graph side by side, where there is room */
+	bool is_split;                 /* listing and another view side by side, where there is room */
+	enum tui_view split_with;      /* TUI_V_C or TUI_V_GRAPH */
 	bool has_split_va;
 	uint64_t split_va;             /* where the leading half was when the other was led there */
 	struct cells_rect split_rect;  /* of the half that is led; w 0: not shown */
 	struct tui_listing listing;
 	struct tui_hex hex;
 	struct tui_graph graph;
+	struct tui_c c;
 	struct tui_list lists[TUI_V_COUNT];
 
 	struct tui_prompt prompt;
@@ -634,6 +706,8 @@ struct ses_call tui_call(const struct tui *t, unsigned ms);
 enum tui_view tui_focus(const struct tui *t);
 /* The address the focus is on; false when it is on none. */
 bool tui_focus_va(struct tui *t, uint64_t *ret);
+/* What the operand under the cursor leads to, in listing, graph and C (there else the function); false when it leads nowhere. */
+bool tui_operand(struct tui *t, uint64_t *ret);
 /* The target of the operand under the listing's cursor; false when the cursor is on none. */
 bool tui_listing_operand(struct tui *t, uint64_t *ret);
 /* The number of the operand under the cursor; -1: none. */

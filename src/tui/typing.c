@@ -10,21 +10,29 @@
  */
 #define OPERANDS_MAX 8
 
-/* The number that is meant; false when the line has none. */
-static bool number_here(struct tui *t, uint64_t va, unsigned *ret_operand, struct ses_formats *ret)
+/* The number that is meant, and in C of which instruction it is; false when the line has none. */
+static bool number_here(struct tui *t, uint64_t *va, unsigned *ret_operand, struct ses_formats *ret)
 {
+	if (tui_focus(t) == TUI_V_C)
+		return tui_c_number(t, va, ret_operand, ret);
 	int under = tui_listing_operand_idx(t);
-	if (under >= 0 && ses_formats_at(t->snap, va, (unsigned)under, &t->frame_arena, ret)) {
+	if (under >= 0 && ses_formats_at(t->snap, *va, (unsigned)under, &t->frame_arena, ret)) {
 		*ret_operand = (unsigned)under;
 		return true;
 	}
 	for (unsigned i = 0; i < OPERANDS_MAX; i++) {
-		if (ses_formats_at(t->snap, va, i, &t->frame_arena, ret)) {
+		if (ses_formats_at(t->snap, *va, i, &t->frame_arena, ret)) {
 			*ret_operand = i;
 			return true;
 		}
 	}
 	return false;
+}
+
+bool tui_number_here(struct tui *t, uint64_t *ret_va, unsigned *ret_operand)
+{
+	struct ses_formats f;
+	return tui_focus_va(t, ret_va) && number_here(t, ret_va, ret_operand, &f);
 }
 
 /* From one format to the next (+1) or the one before (-1); an enum leads to the first. */
@@ -33,7 +41,7 @@ static void cycle(struct tui *t, uint64_t va, int step)
 	struct ses_formats f;
 	unsigned operand;
 	char sub[12];
-	if (!number_here(t, va, &operand, &f)) {
+	if (!number_here(t, &va, &operand, &f)) {
 		tui_say(t, true, "there is no number in this line");
 		return;
 	}
@@ -51,7 +59,7 @@ static void format_as(struct tui *t, uint64_t va, const char *name)
 	struct ses_formats f;
 	unsigned operand;
 	char sub[12];
-	if (!number_here(t, va, &operand, &f)) {
+	if (!number_here(t, &va, &operand, &f)) {
 		tui_say(t, true, "there is no number in this line");
 		return;
 	}
@@ -80,7 +88,7 @@ bool tui_typing_act(struct tui *t, enum tui_action a)
 	bool is_named = a >= TUI_FORMAT_HEX && a <= TUI_FORMAT_DEFAULT;
 	if (!is_named && a != TUI_RETYPE && a != TUI_FORMAT_NEXT && a != TUI_FORMAT_PREV)
 		return false;
-	bool has_operand = a == TUI_RETYPE && tui_focus(t) == TUI_V_LISTING && tui_listing_operand(t, &va);
+	bool has_operand = a == TUI_RETYPE && tui_focus(t) != TUI_V_GRAPH && tui_operand(t, &va);
 	if (!has_operand && !tui_focus_va(t, &va))
 		tui_say(t, true, "no address here");
 	else if (is_named)

@@ -20,7 +20,8 @@
 
 static const struct tui_view_ops *const views[TUI_V_COUNT] = {
 	[TUI_V_LISTING] = &tui_listing_ops, [TUI_V_HEX] = &tui_hex_ops,
-	[TUI_V_GRAPH] = &tui_graph_ops,	    [TUI_V_FUNCTIONS] = &tui_functions_ops,
+	[TUI_V_GRAPH] = &tui_graph_ops,	    [TUI_V_C] = &tui_c_ops,
+	[TUI_V_FUNCTIONS] = &tui_functions_ops,
 	[TUI_V_STRINGS] = &tui_strings_ops, [TUI_V_IMPORTS] = &tui_imports_ops, [TUI_V_EXPORTS] = &tui_exports_ops,
 	[TUI_V_SYMBOLS] = &tui_symbols_ops, [TUI_V_MAP] = &tui_map_ops,	      [TUI_V_PROBLEMS] = &tui_problems_ops,
 	[TUI_V_BOOKMARKS] = &tui_bookmarks_ops, [TUI_V_JOURNAL] = &tui_journal_ops, [TUI_V_TYPES] = &tui_types_ops,
@@ -171,6 +172,7 @@ void tui_fini(struct tui *t)
 	VEC_FREE(&t->past);
 	VEC_FREE(&t->future);
 	tui_graph_fini(t);
+	tui_c_fini(t);
 	arena_fini(&t->listing.arena);
 	arena_fini(&t->hex.arena);
 	arena_fini(&t->info_arena);
@@ -216,12 +218,14 @@ void tui_take_session(struct tui *t, struct ses *s)
 	tui_job_cancel(t->graph.job);
 	tui_graph_fini(t);
 	t->graph = (struct tui_graph){.zoom = t->graph.zoom, .hide_map = t->graph.hide_map};
+	tui_c_fini(t);
+	t->c = (struct tui_c){0};
 	t->listing.is_placed = t->hex.is_placed = false;
 	t->listing.lines_snap = NULL;
 	t->listing.line_cnt = 0;
 	t->hex.segs_snap = NULL;
 	t->focus_functions = false;
-	if (t->main_view == TUI_V_GRAPH)
+	if (t->main_view == TUI_V_GRAPH || t->main_view == TUI_V_C)
 		t->main_view = TUI_V_LISTING;
 	ses_snap_put(old);
 }
@@ -248,6 +252,7 @@ void tui_news(struct tui *t)
 	t->listing.line_cnt = 0;
 	t->hex.segs_snap = NULL;
 	t->graph.f_snap = NULL;
+	tui_c_outdate(t);
 	for (int v = 0; v < TUI_V_COUNT; v++) {
 		if (views[v]->list)
 			tui_list_snap_changed(t, &t->lists[v]);
@@ -389,6 +394,20 @@ bool tui_focus_va(struct tui *t, uint64_t *ret)
 	return true;
 }
 
+bool tui_operand(struct tui *t, uint64_t *ret)
+{
+	switch ((int)tui_focus(t)) {
+	case TUI_V_LISTING:
+		return tui_listing_operand(t, ret);
+	case TUI_V_GRAPH:
+		return tui_graph_operand(t, ret);
+	case TUI_V_C:
+		return tui_c_subject(t, ret);
+	default:
+		return false;
+	}
+}
+
 static void draw_where(struct tui *t, struct cells_pen *p)
 {
 	char number[2][32];
@@ -447,6 +466,8 @@ static void draw_status(struct tui *t, int y)
 		draw_message(t, &p);
 		return;
 	}
+	if (views[tui_focus(t)]->status)
+		views[tui_focus(t)]->status(t, &p);
 	draw_where(t, &p);
 	p.st.fg = ROLE_BAR_DIM;
 	if (t->progress.state == SES_ANALYSING && ses_snap_is_preview(t->snap))
@@ -484,6 +505,8 @@ void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t 
 	}
 	draw_hint(p, keys, TUI_FOLLOW, where & TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
 	draw_hint(p, keys, TUI_XREFS_TO, "who refers");
+	if (where & TUI_IN_MAIN)
+		draw_hint(p, keys, TUI_VIEW_C, where == TUI_IN_C ? "listing" : "C");
 	draw_hint(p, keys, TUI_GOTO, "go to");
 	draw_hint(p, keys, where & TUI_IN_LIST ? TUI_FILTER : TUI_SEARCH, where & TUI_IN_LIST ? "filter" : "search");
 	draw_hint(p, keys, TUI_BACK, "back");
@@ -622,12 +645,9 @@ static void go_entry(struct tui *t)
 	tui_go(t, t->info.main_va);
 }
 
-/* In a split Tab changes the leader, and the other way round is the way to the functions. */
-static void focus_next(struct tui *t, enum tui_action a)
+static void focus_next(struct tui *t)
 {
-	if (t->split_rect.w && !t->focus_functions && a == TUI_FOCUS_NEXT)
-		tui_split_swap(t);
-	else if (t->hide_functions || t->main_view == TUI_V_FUNCTIONS)
+	if (t->hide_functions || t->main_view == TUI_V_FUNCTIONS)
 		tui_say(t, false, "there is one pane (Ctrl+B shows the functions)");
 	else
 		t->focus_functions = !t->focus_functions;
@@ -670,7 +690,14 @@ static bool act_view(struct tui *t, enum tui_action a)
 	switch ((int)a) {
 	case TUI_FOCUS_NEXT:
 	case TUI_FOCUS_PREV:
-		focus_next(t, a);
+		focus_next(t);
+		return true;
+	case TUI_VIEW_C:
+		/* In a split the side that leads changes. */
+		if (t->split_rect.w && !t->focus_functions)
+			tui_split_swap(t);
+		else
+			tui_c_toggle(t);
 		return true;
 	case TUI_VIEW_GRAPH:
 		tui_graph_toggle(t);
@@ -803,6 +830,7 @@ static void act_scry(struct tui *t, enum tui_action a)
 	case TUI_COPY_ADDRESS:
 	case TUI_COPY_NAME:
 	case TUI_COPY_BYTES:
+	case TUI_COPY_C:
 		tui_copy(t, a);
 		break;
 	case TUI_COPY_AS:
@@ -958,7 +986,7 @@ static void on_wheel(struct tui *t, const struct term_ev *ev)
 	if (is_in(t->functions_rect, ev->x, ev->y))
 		tui_list_scroll(t, &t->lists[TUI_V_FUNCTIONS], by);
 	else if (is_in(t->split_rect, ev->x, ev->y))
-		views[t->main_view == TUI_V_LISTING ? TUI_V_GRAPH : TUI_V_LISTING]->scroll(t, by);
+		views[tui_split_other(t)]->scroll(t, by);
 	else if (!is_in(t->main_rect, ev->x, ev->y))
 		return;
 	else if (views[t->main_view]->list)

@@ -232,6 +232,7 @@ struct look {
 	bool marks_operand;   /* marks what a key would act on: what Enter follows, the number under the cursor */
 	uint32_t off;         /* byte of the text the cursor is on */
 	uint64_t block_va, block_end; /* lines of the graph's block beside it have a mark */
+	bool has_c;                   /* lines of the C's statement beside it, which leads, have one */
 };
 
 static bool is_acted_on(const struct ses_head *h, const struct ses_span *s, uint32_t off)
@@ -365,13 +366,14 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head 
 	char hint[3];
 	bool is_current = h->va == l->va && h->sub == l->sub;
 	bool is_selected = t->is_selecting && tui_select_has(t, h->va, h->sub);
-	look->bg = is_current ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : ROLE_BG;
+	bool is_linked = look->has_c && is_item_line(h) && tui_c_links(t, h->va);
+	look->bg = is_current || is_linked ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : ROLE_BG;
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_ADDR, look->bg);
 	look->marks_operand = is_current;
 	look->off = l->off;
 	cells_fill(&t->grid, r, p.st);
 	p.st.fg = ROLE_KEY;
-	bool in_block = look->block_va <= h->va && h->va < look->block_end;
+	bool in_block = is_linked || (look->block_va <= h->va && h->va < look->block_end);
 	cells_put(&t->grid, p.x++, p.y, is_current ? '>' : is_selected ? '+' : in_block ? cells_glyph(&t->grid, GLYPH_V) : ' ', p.st);
 	p.col++;
 	p.st.fg = ROLE_ADDR;
@@ -438,7 +440,9 @@ static void listing_draw(struct tui *t, struct cells_rect r, bool is_focused)
 	place(t, body.h);
 	int at = cursor_line(l);
 	struct look look = {.word = {"", 0}};
-	if (t->split_rect.w && !tui_graph_block(t, &look.block_va, &look.block_end))
+	look.has_c = t->split_rect.w && t->main_view == TUI_V_C;
+	bool has_graph = t->split_rect.w && (t->main_view == TUI_V_GRAPH || tui_split_other(t) == TUI_V_GRAPH);
+	if (has_graph && !tui_graph_block(t, &look.block_va, &look.block_end))
 		look.block_end = 0;
 	if (at >= 0) {
 		const struct ses_head *h = &l->lines[at];

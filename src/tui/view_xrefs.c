@@ -60,7 +60,7 @@ static bool subject(struct tui *t, uint64_t *ret)
 		*ret = row->va;
 		return true;
 	}
-	if ((v == TUI_V_LISTING && tui_listing_operand(t, ret)) || (v == TUI_V_GRAPH && tui_graph_operand(t, ret)))
+	if (tui_operand(t, ret))
 		return true;
 	if (!tui_view_ops(v)->va(t, &va))
 		return false;

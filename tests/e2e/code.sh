@@ -14,6 +14,38 @@ mapped = {a for l in c["map"] for a in l["addrs"]}
 lines = c["code"].count("\n")
 ok = c["level"] == "L4" and c["status"] == "full" and mapped <= insns and all(1 <= l["line"] <= lines for l in c["map"])
 print("ok" if ok and len(insns - mapped) == 0 else sorted(insns - mapped)[:5])' "$SCRY" $F)"
+# What people say of an address stands at its statement, and the C still compiles; nothing of it ends a comment early.
+at=$("$SCRY" decompile $F main --map --json | python3 -c '
+import json, sys
+c = json.load(sys.stdin)
+lines = c["code"].split("\n")
+print(next(l["addrs"][0] for l in c["map"] if "scry_call" in lines[l["line"] - 1]))')
+"$SCRY" comment $F "$at" 'say */ /* "this"' >/dev/null && "$SCRY" comment $F main --kind func $'two\nlines' >/dev/null &&
+	"$SCRY" comment $F "$at" --kind block above >/dev/null
+"$SCRY" decompile $F main >"$WORK/said.c"
+like "a comment stands behind the call" 'scry_call.*/\* say \* / / \* "this" \*/' "$(grep 'say' "$WORK/said.c")"
+is "a comment of the function before it" '/* two */ /* lines */' "$(head -2 "$WORK/said.c" | tr '\n' ' ' | sed 's/ $//')"
+like "a block comment before the statement" '^	/\* above \*/$' "$(grep -B0 above "$WORK/said.c")"
+"$SCRY" decompile --all $F -o "$WORK/h" >/dev/null
+status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/said.c" -o /dev/null
+"$SCRY" undo $F 3 >/dev/null
+is "taken back it is gone" 0 "$("$SCRY" decompile $F main | grep -c 'say\|above\|two')"
+if build lit gcc -O1 -fcf-protection=none -x c - <<'C'; then
+int f(int c) { return c == 0x41 ? 0x1234 : c + 0x77; }
+int main(int c, char **v) { return f(c); }
+C
+	insn=$("$SCRY" disasm "$WORK/lit" f --json | python3 -c '
+import json, sys
+print(next(i["addr"] for i in json.load(sys.stdin)["items"] if "0x41" in i["text"]))')
+	for form in "dec 65u" "oct 0101u" "bin 0b1000001u" "char 0x41u /. 'A' ./"; do
+		"$SCRY" format "$WORK/lit" "$insn" 1 "${form%% *}" >/dev/null
+		like "a number as ${form%% *}" "${form#* }" "$("$SCRY" decompile "$WORK/lit" f)"
+	done
+	status "and it compiles" 0 sh -c '"$1" decompile "$2" f | gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$3" -include scry.h -x c -c - -o /dev/null' \
+		sh "$SCRY" "$WORK/lit" "$WORK/h"
+else
+	skip "numbers in their forms" "no gcc"
+fi
 status "no such function" 1 "$SCRY" decompile $F 0x1
 status "all needs a folder" 2 "$SCRY" decompile $F --all
 status "all" 0 "$SCRY" decompile $F --all -o "$WORK/c" --json

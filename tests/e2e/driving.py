@@ -261,9 +261,8 @@ def test_operations(w):
         want = json.loads(cli(*words, "--json").stdout)
         ok(d(op, **params) == want, f"{row} {op} answers as the command line does".strip())
     ok(d("blocks", func="main", dot=True)["dot"].startswith("digraph"), "a graph is text")
-    ok(d("decompile", func="main")["code"].count("struct scry_x86_64 *m"), "and so is a function as C")
-    e = d.refusal("decompile", {"func": "main"}) or d.refusal("ui.pseudocode", {"target": "main"})
-    ok(e is None or (e.kind == "unsupported" and "decompiler" in e.fix), "R9 pseudocode says what will bring it")
+    want = json.loads(cli("decompile", TARGET, "main", "--map", "--json").stdout)
+    ok(d("decompile", func="main", map=True) == want, "R9 decompile answers as the command line does")
     page = d("functions", limit=3)
     more = d("functions", limit=3, cursor=page["next"])
     ok(len(page["items"]) == 3 and page["total"] > 1000 and more["items"][0]["id"] > page["items"][2]["id"], "pages with next")
@@ -295,8 +294,9 @@ def test_verbs(w):
     ok(s["view"] == "hex" and isinstance(s["cursor"]["byte"], int), "hex, with the byte under the cursor")
     d("ui.hex")
     s = d("ui.toggle_view")
-    ok(s["focus"] == "functions" and s["list"]["rows"] > 1000, "toggle_view")
-    d("ui.toggle_view")
+    ok(s["view"] == "C" and s["cursor"]["addr"] == target and not s["cursor"]["making"], "toggle_view: the C of the function")
+    s = d("ui.toggle_view")
+    ok(s["view"] == "listing" and s["cursor"]["addr"] == target, "and back")
     d("ui.goto", target="execute_command")
     s = d("ui.xrefs")
     want = json.loads(cli("xrefs", TARGET, "execute_command", "--json").stdout)["total"]
@@ -622,7 +622,67 @@ def scenarios(w):
     e = s("ui.action", name="split")
     s.check(r["split"] and q["view"] != r["view"] and not e["split"])
 
-    unsupported("decomp_nav, decomp_follow_self, decomp_fallback, opfmt_decomp", "ui.pseudocode")
+    s = Steps(w, "decomp_nav, view_toggle in C, scroll_restore")
+    r = s("ui.pseudocode", target="execute_command")
+    lines = s("ui.view")["lines"]
+    call = next(x for x in lines if "scry_call(" in x["text"])
+    k = s("ui.cursor_on", word="scry_call")
+    q = s("ui.follow")
+    b = s("ui.back")
+    listing = s("ui.toggle_view")
+    again = s("ui.toggle_view")
+    s.check(r["view"] == "C" and r["function"]["name"] == "execute_command" and r["cursor"]["level"] == "L4" and k["found"] and
+            k["cursor"]["addr"] == call["addr"] and q["function"]["addr"] == k["cursor"]["target"] or q["view"] == "C" and
+            b["cursor"]["addr"] == call["addr"] and b["cursor"]["text_line"] == call["text_line"] and listing["view"] == "listing" and
+            listing["cursor"]["addr"] == call["addr"] and again["cursor"]["text_line"] == call["text_line"])
+
+    s = Steps(w, "decomp_follow_self: a label, the function's own name")
+    s("ui.pseudocode", target="execute_command")
+    s("ui.search", query="goto b")
+    s("ui.keys", keys=["w"])
+    word = s("ui.state")["cursor"]["word"]
+    q = s("ui.follow")
+    there = next(x["text"] for x in s("ui.view")["lines"] if x["cursor"])
+    b = s("ui.back")
+    s("ui.move", dir="top")
+    s("ui.search", query="execute_command_")
+    k = s("ui.follow")
+    s.check(there.startswith(word + ":") and b["cursor"]["word"] == word and q["view"] == k["view"] == "C" and k["function"]["name"] == "execute_command")
+
+    s = Steps(w, "rename, comment, xrefs in C")
+    r = s("ui.pseudocode", target="execute_command")
+    s("ui.move", dir="top")
+    r = s("ui.rename", name="runs_it")
+    renamed = s("ui.screen")["text"]
+    s("ui.goto", target="runs_it")
+    place = s("ui.state")["cursor"]
+    s("ui.comment", text="said in C")
+    noted = [x["text"] for x in s("ui.view")["lines"] if "said in C" in x["text"]]
+    x = s("ui.xrefs")
+    title = x["dialog"]["title"]
+    s("ui.close")
+    s("ui.undo")
+    s("ui.undo")
+    gone = s("ui.screen")["text"]
+    s.check("void runs_it_" in renamed and noted and "*/" in noted[0] and place["kind"] == "C" and "References" in title and
+            "said in C" not in gone and "runs_it" not in gone.split("\n")[2])
+
+    s = Steps(w, "split_view with C: bands, leader, resync")
+    s("ui.show", view="listing")
+    s("ui.goto", target="main")
+    r = s("ui.action", name="split")
+    places = []
+    for _ in range(6):
+        a = s("ui.move", dir="down")
+        q = s("ui.toggle_view")
+        places.append((a["cursor"]["addr"], q["cursor"]["addrs"]) if q["view"] == "C" else (a["cursor"]["addr"], [a["cursor"]["addr"]]))
+        s("ui.toggle_view")
+    s("ui.goto", target="execute_command")
+    q = s("ui.toggle_view")
+    synced = q["function"]["name"] == "execute_command"
+    s("ui.toggle_view")
+    s("ui.action", name="split")
+    s.check(r["split"] and all(a in b for a, b in places) and synced)
     unsupported("trace UI", "ui.trace")
     unsupported("retype", "ui.retype")
     unsupported("region_define, listing_make_string, blob and Thumb UI", "ui.define")
@@ -804,6 +864,8 @@ def go_to_place(d, where):
     d("ui.goto", target="main")
     if where == "listing":
         return d("ui.show", view="listing")
+    if where == "C":
+        return d("ui.pseudocode")
     return d("ui.graph") if where == "graph" else d("ui.show", view="hex")
 
 
@@ -830,7 +892,7 @@ def test_keyboard(w):
     missing = [(a["name"], k) for a in actions for k in a["keys"].split() if k not in card]
     ok(not missing, f"the help shows every key {missing[:5]}")
     dead, pressed = [], 0
-    for where in ("listing", "hex", "list", "graph", "bookmarks", "journal", "types"):
+    for where in ("listing", "hex", "list", "graph", "bookmarks", "journal", "types", "C"):
         for a in actions:
             for key in a["keys"].split() if where in a["where"] else []:
                 at = go_to_place(d, where)
@@ -842,7 +904,7 @@ def test_keyboard(w):
                     dead.append((where, a["name"], key, r["status"]["text"]))
     ok(not dead and pressed > 250, f"{pressed} keys, each with something to do {dead[:5]}")
     unreached = []
-    for a in (a for a in actions if a["where"][0] in ("listing", "hex", "list", "graph")):
+    for a in (a for a in actions if a["where"][0] in ("listing", "hex", "list", "graph", "C")):
         before = go_to_place(d, a["where"][0])
         r = d("ui.keys", keys=["Ctrl+P"])
         r = d("ui.text", text=a["help"])

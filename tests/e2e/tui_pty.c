@@ -171,8 +171,8 @@ static void test_walk(void)
 	expect(&t, " hex", "hex view");
 	pty_keys(&t, "\\");
 	expect(&t, " listing", "and back");
-	pty_keys(&t, "\t");
-	expect(&t, " functions", "Tab to the functions");
+	pty_keys(&t, "\033[Z");
+	expect(&t, " functions", "Shift+Tab to the functions");
 	pty_keys(&t, "/main\r");
 	expect(&t, "/main", "filter of the functions");
 	pty_keys(&t, "\r");

@@ -4,6 +4,7 @@
 #include "base/glob.h"
 #include "session/ops.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -487,6 +488,106 @@ struct err *ses_blocks(struct ses_snap *sn, const struct ses_call *call, uint64_
 	return NULL;
 }
 
+/* --- C --- */
+
+struct c_text {
+	struct arena *a;
+	struct ses_c *c;
+	char *text;
+	uint32_t len, cap;
+};
+
+/* A line of the instruction at va; 0: of none. */
+static void c_line(struct c_text *t, uint64_t va, const char *s)
+{
+	struct ses_c *c = t->c;
+	struct ses_c_line *l = &c->lines[c->line_cnt];
+	uint32_t len = (uint32_t)strlen(s);
+	assert(t->len + len + 1 <= t->cap);
+	memcpy(t->text + t->len, s, len);
+	t->text[t->len + len] = '\n';
+	*l = (struct ses_c_line){.off = t->len, .len = len, .addr_cnt = va != 0};
+	if (va) {
+		l->first_addr = (uint32_t)((va - c->addr) / 4);
+		c->places[c->place_cnt++] = (struct ses_c_place){va, c->line_cnt};
+	}
+	c->line_cnt++;
+	t->len += len + 1;
+}
+
+static void c_insn(struct c_text *t, uint64_t i, uint64_t va)
+{
+	uint64_t callee = FAKE_TEXT + (i / 8 + 7) % fake_config.func_cnt * FAKE_FUNC_LEN;
+	switch (i % 8) {
+	case 5:
+		c_line(t, va, "\tSCRY_SAVE;");
+		c_line(t, va, arena_printf(t->a, "\tscry_call(m, m->image + 0x%llxu, m->image + 0x%llxu); /* sub_%llx */",
+					   (unsigned long long)callee, (unsigned long long)va + 4, (unsigned long long)callee));
+		c_line(t, va, "\tSCRY_LOAD;");
+		break;
+	case 7:
+		c_line(t, va, "\tif (rax == 0x41ull) /* \xe6\xbc\xa2 */");
+		c_line(t, va, "\t\tgoto b1;");
+		break;
+	default:
+		c_line(t, va, i % 2 ? "\trax = rbx;" : "\trcx = (uint64_t)(rcx + rax);");
+	}
+}
+
+bool ses_can_decompile(struct ses_snap *sn)
+{
+	return !fake_config.has_no_c;
+}
+
+/* Eight instructions in four blocks, and what was said about them. */
+struct err *ses_decompile(struct ses_snap *sn, const struct ses_call *call, uint64_t va, struct arena *a, struct ses_c *ret)
+{
+	struct ses_func f;
+	struct err *e = check_deadline(call);
+	*ret = (struct ses_c){.level = "L4", .status = "full", .verified = fake_config.c_cnt ? "not_run" : "equal"};
+	if (e)
+		return e;
+	if (fake_config.has_no_c)
+		return err_new(ERR_UNSUPPORTED, "C of fake needs a lifter for it, which there is not yet");
+	if (!ses_func_at(sn, va, a, &f))
+		return err_new(ERR_NOT_FOUND, "is in no function");
+	bool is_big = f.addr == FAKE_TEXT + 2 * FAKE_FUNC_LEN && fake_config.big_blocks;
+	uint64_t first = (f.addr - FAKE_TEXT) / 4, cnt = is_big ? fake_config.big_blocks : 8;
+	struct c_text t = {.a = a, .c = ret, .cap = (uint32_t)cnt * 200 + 4096};
+	fake_config.c_cnt++;
+	t.text = arena_alloc(a, t.cap);
+	ret->addr = f.addr;
+	ret->lines = ARENA_ARRAY(a, struct ses_c_line, 4 * cnt + 64);
+	ret->places = ARENA_ARRAY(a, struct ses_c_place, 4 * cnt + 64);
+	ret->addrs = ARENA_ARRAY(a, uint64_t, cnt);
+	ret->starts = ARENA_ARRAY(a, uint64_t, cnt);
+	ret->name = copy(a, arena_printf(a, "fn_%llx", (unsigned long long)f.addr));
+	ret->prototype = text("");
+	for (unsigned i = 0; i < fake_config.edit_cnt; i++) {
+		const struct fake_edit *d = &fake_config.edits[i];
+		if (d->va == f.addr && !strcmp(d->op, "comment"))
+			c_line(&t, 0, arena_printf(a, "/* %s */", d->value));
+	}
+	c_line(&t, 0, arena_printf(a, "void fn_%llx(struct scry_x86_64 *m)", (unsigned long long)f.addr));
+	c_line(&t, 0, "{");
+	c_line(&t, 0, "\tuint64_t rax = m->rax;");
+	for (uint64_t i = 0; i < cnt; i++) {
+		uint64_t at = f.addr + 4 * i;
+		ret->addrs[i] = at;
+		if (i % 2 == 0) {
+			ret->starts[ret->start_cnt++] = at;
+			c_line(&t, 0, arena_printf(a, "b%llu:; /* 0x%llx */", (unsigned long long)i / 2, (unsigned long long)at));
+			c_line(&t, 0, "\t{");
+		}
+		c_insn(&t, first + i, at);
+		if (i % 2)
+			c_line(&t, 0, "\t}");
+	}
+	c_line(&t, 0, "}");
+	ret->text = (struct ses_text){t.text, t.len};
+	return NULL;
+}
+
 struct err *ses_strings(struct ses_snap *sn, const struct ses_call *call, struct ses_page *page, struct arena *a,
 			struct ses_string **ret)
 {
@@ -621,7 +722,8 @@ void ses_type_at(struct ses_snap *sn, uint64_t va, struct arena *a, struct ses_t
 bool ses_formats_at(struct ses_snap *sn, uint64_t va, unsigned operand, struct arena *a, struct ses_formats *ret)
 {
 	const struct fake_edit *f = newest("format", va);
-	*ret = (struct ses_formats){.now = f && *f->value ? f->value : "default", .choices = {"default", "hex", "char"}, .choice_cnt = 3};
+	*ret = (struct ses_formats){.now = f && *f->value ? f->value : "default", .value = 0x41,
+				    .choices = {"default", "hex", "char"}, .choice_cnt = 3};
 	return operand == 1;
 }
 

@@ -19,6 +19,8 @@ struct fake_config {
 	bool is_preview;
 	bool is_slow;        /* operations with a deadline time out */
 	unsigned call_cnt;   /* operations asked for so far */
+	bool has_no_c;       /* the processor has no lifter */
+	unsigned c_cnt;      /* functions made into C so far */
 	uint32_t big_blocks; /* the third function, "main", has so many blocks of one instruction instead of its own */
 	struct fake_edit edits[FAKE_EDIT_MAX];
 	unsigned edit_cnt;

@@ -95,9 +95,11 @@ static void test_pages_at_three_sizes(void **state)
 {
 	static const struct { int w, h; const char *name; } sizes[] = {{40, 10, "small"}, {100, 24, "middle"}, {160, 40, "large"}};
 	static const struct { const char *keys, *name; } pages[] = {
-		{"", "start"}, {"B Tab", "functions"}, {"\\ Tab Tab", "hex"}, {"\"", "strings"}, {", i", "imports"}, {"M", "map"},
+		{"", "start"}, {"B Shift+Tab", "functions"}, {"\\", "hex"}, {"Tab j", "c"},
+		{"\"", "strings"}, {", i", "imports"}, {"M", "map"},
 		{"x", "xrefs"}, {"Ctrl+P 'hex", "palette"}, {"/", "search"}, {"P", "problems"},
-		{"Space", "graph"}, {"Space z z J", "graph-names"}, {"s j j", "split"}, {"n Ctrl+U 'named Enter ; 'said Enter U", "journal"},
+		{"Space", "graph"}, {"Space z z J", "graph-names"}, {"s j j", "split"}, {"Space s Tab j j", "split-graph"},
+		{"n Ctrl+U 'named Enter ; 'said Enter U", "journal"},
 	};
 	char name[64];
 	for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
@@ -128,7 +130,7 @@ static void test_ascii_only(void **state)
 static void test_target_text_is_escaped(void **state)
 {
 	open_tui(300, 160, 40);
-	keys("Tab \" Ctrl+Home");
+	keys("Shift+Tab \" Ctrl+Home");
 	for (int c = 0; c < tui.grid.w * tui.grid.h; c++) {
 		uint32_t cp = tui.grid.cell[c].cp;
 		assert_true(cp == 0 || (cp >= 0x20 && cp != 0x7f && (cp < 0x80 || cp >= 0xa0)));
@@ -204,7 +206,7 @@ static void test_split(void **state)
 	keys("s");
 	assert_true(page_has("a split needs 100 columns, here are 99"));
 	assert_true(tui_resize(&tui, 120, 30));
-	keys("g 'main Enter s");
+	keys("g 'main Enter Space s Tab");
 	assert_true(tui.split_rect.w > 40 && tui.split_rect.x > tui.main_rect.x);
 	assert_int_equal(tui.main_view, TUI_V_LISTING);
 	assert_int_equal(tui.graph.va, tui.listing.va);
@@ -322,7 +324,7 @@ static void test_image_arrives_under_the_cursor(void **state)
 	tui_news(&tui);
 	tui_draw(&tui);
 	assert_true(page_has("identifying 25 %"));
-	keys("PgDn PgDn j j Tab j j j j j");
+	keys("PgDn PgDn j j Shift+Tab j j j j j");
 	uint64_t va = tui.listing.va;
 	uint64_t top = tui.listing.top_va;
 	const struct tui_row *row = tui_list_row(&tui, &tui.lists[TUI_V_FUNCTIONS]);
@@ -341,7 +343,7 @@ static void test_image_arrives_under_the_cursor(void **state)
 static void test_filter_is_incremental(void **state)
 {
 	open_tui(36000, 120, 30);
-	keys("Tab / 'sub_41");
+	keys("Shift+Tab / 'sub_41");
 	assert_true(page_has("filter: sub_41"));
 	uint64_t some = tui.lists[TUI_V_FUNCTIONS].page.total;
 	assert_in_range(some, 1, 35000);
@@ -613,7 +615,7 @@ static void test_graph_stays(void **state)
  * written. */
 static void test_graph_walk(void **state)
 {
-	static const char *const moves[] = {"j", "k", "h", "l", "J", "K", "w", "b", "0", "G", "z", "m", "f", "$", "Home", "Tab Tab"};
+	static const char *const moves[] = {"j", "k", "h", "l", "J", "K", "w", "b", "0", "G", "z", "m", "f", "$", "Home", "Shift+Tab Tab"};
 	static const char *const pans[] = {"Ctrl+D", "Ctrl+U", "PgDn", "PgUp", "Shift+Left", "Ctrl+Right"};
 	uint32_t rng = 1;
 	open_tui(300, 110, 30);

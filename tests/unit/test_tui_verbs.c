@@ -59,7 +59,7 @@ static void test_marks_counts_and_commands(void **state)
 	assert_true(ses_row_of(tui.snap, tui.listing.va, &row) && row == 11);
 	keys("9 9 9 9 9 9 9 9 G");
 	assert_true(ses_row_of(tui.snap, tui.listing.va, &row) && row == ses_row_cnt(tui.snap) - 1);
-	keys("Tab 3 G");
+	keys("Shift+Tab 3 G");
 	assert_int_equal(tui.lists[TUI_V_FUNCTIONS].cur, 2);
 	keys("Tab \\ 3 G");
 	assert_true(page_has("lines are counted in the listing"));
@@ -433,12 +433,12 @@ static void test_other_keys(void **state)
 	assert_int_equal(tui.overlay_rect.y, line + 1); /* under the line */
 	keys("Esc ? 'thing Enter");
 	assert_true(page_has("found"));
-	keys("F5");
-	assert_true(page_has("unsupported: Pseudocode: comes with the decompiler"));
+	keys("F9");
+	assert_true(page_has("unsupported: Run: comes with the debugger"));
 	keys("]");
 	assert_true(page_has("comes with traces"));
 	keys(", l");
-	assert_true(page_has("! unsupported: Pseudocode"));
+	assert_true(page_has("! unsupported: Run"));
 	keys("Esc Ctrl+S");
 	assert_true(page_has("nothing waits to be saved"));
 	keys("Z");
