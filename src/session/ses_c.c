@@ -222,8 +222,10 @@ static void put_number(struct maker *m, const char *s, size_t len, size_t suffix
 		buf_add_ch(&m->text, ' ');
 		put_comment(&m->text, p.s, p.len);
 		return;
-	case NUM_DEFAULT:
 	case NUM_HEX:
+		buf_printf(&m->text, "0x%llx", (unsigned long long)v);
+		break;
+	case NUM_DEFAULT:
 	case NUM_STACK:
 	case NUM_COUNT:
 		buf_add(&m->text, s, len);
@@ -241,16 +243,17 @@ struct number {
 /* The first number of a line at or behind `from` that is no address and in no comment. */
 static bool next_number(const char *s, size_t len, size_t from, struct number *ret)
 {
-	for (size_t i = from; i + 2 < len; i++) {
-		if (s[i] == '/' && s[i + 1] == '*')
+	for (size_t i = from; i < len; i++) {
+		if (s[i] == '/' && i + 1 < len && s[i + 1] == '*')
 			return false;
 		bool is_addr = i >= 11 && !memcmp(s + i - 11, "m->image + ", 11);
-		if (s[i] != '0' || s[i + 1] != 'x' || !is_digit(s[i + 2]) || is_addr || (i && is_word(s[i - 1])))
+		if (s[i] < '0' || s[i] > '9' || is_addr || (i && is_word(s[i - 1])))
 			continue;
+		bool is_hex = i + 2 < len && s[i] == '0' && s[i + 1] == 'x';
 		*ret = (struct number){.off = i};
-		size_t end = i + 2;
-		for (; end < len && is_digit(s[end]); end++)
-			ret->v = ret->v << 4 | (uint64_t)(s[end] <= '9' ? s[end] - '0' : (s[end] | 32) - 'a' + 10);
+		size_t end = i + (is_hex ? 2 : 0);
+		for (; end < len && (is_hex ? is_digit(s[end]) : s[end] >= '0' && s[end] <= '9'); end++)
+			ret->v = ret->v * (is_hex ? 16 : 10) + (uint64_t)(s[end] <= '9' ? s[end] - '0' : (s[end] | 32) - 'a' + 10);
 		ret->suffix = end - i;
 		while (end < len && is_word(s[end]))
 			end++;

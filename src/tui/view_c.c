@@ -363,7 +363,7 @@ static bool operand_in(struct tui *t, uint32_t line, uint64_t value, uint64_t *r
 			uint64_t va = c->addrs[l->first_addr + i];
 			if (!ses_formats_at(t->snap, va, operand, &t->frame_arena, ret))
 				continue;
-			bool is_narrow = value == (uint32_t)ret->value || value == (uint8_t)ret->value;
+			bool is_narrow = value && (value == (uint32_t)ret->value || value == (uint8_t)ret->value);
 			if (value != ret->value && value != -ret->value && !is_narrow)
 				continue;
 			*ret_va = va;
