@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BACKLOG 512
+#define BACKLOG 4096
 
 static bool is_folder_ours(const char *path)
 {

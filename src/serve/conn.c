@@ -248,9 +248,9 @@ static bool begin(struct serve_conn *c, struct serve_req *r)
 		run_method(c, r);
 		return true;
 	}
-	if (serve_req_is_quick(r) && serve_req_run(r, serve_conn_out(c), SERVE_INLINE_NS))
+	if (serve_req_cached(r, serve_conn_out(c)))
 		return true;
-	if (r->op && serve_req_cached(r, serve_conn_out(c)))
+	if (serve_req_is_quick(r) && serve_req_run(r, serve_conn_out(c), SERVE_INLINE_NS))
 		return true;
 	if (c->pool_cnt < POOL_MAX)
 		to_pool(c, r);

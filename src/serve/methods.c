@@ -367,8 +367,10 @@ static struct err *run_methods(struct serve_req *r, struct json *j)
 	json_arr(j);
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
 		put_method(j, &methods[i]);
-	for (size_t i = 0; i < cnt; i++)
-		put_op(j, &ops[i]);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!ops[i].is_command)
+			put_op(j, &ops[i]);
+	}
 	json_end_arr(j);
 	json_end_obj(j);
 	return NULL;

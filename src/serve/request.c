@@ -6,7 +6,7 @@
 
 #define FREE_REQS_MAX 64
 #define ARENA_KEPT ((size_t)256 << 10)
-#define CACHE_NS 500000 /* what took longer is worth keeping */
+#define KEEP_NS 30000 /* what takes longer is worth keeping */
 
 uint64_t serve_now_ns(void)
 {
@@ -133,7 +133,7 @@ static struct err *resolve(struct serve_req *r)
 	r->code = RPC_NO_METHOD;
 	r->m = serve_method_find(r->rq.method);
 	r->op = r->m ? NULL : ops_find(r->rq.method);
-	if (!r->m && !r->op)
+	if (!r->m && (!r->op || r->op->is_command))
 		return err_fix(err_new(ERR_NOT_FOUND, "%s: there is no such method", r->rq.method), "methods lists them");
 	r->is_exclusive = r->m ? r->m->is_exclusive : r->op->cap != SES_CAP_READ;
 	r->call.caps = c->caps;
@@ -249,7 +249,7 @@ bool serve_req_cached(struct serve_req *r, struct buf *out)
 {
 	char etag[OPS_ETAG_MAX];
 	size_t began = out->len;
-	if (!r->db || !r->rq.id)
+	if (!r->op || !r->db || !r->rq.id || atomic_load_explicit(speed_of(r), memory_order_relaxed) < KEEP_NS)
 		return false;
 	struct ses_snap *sn = ses_snap_get(r->db->ses);
 	rpc_begin_result(out, r->rq.id);
@@ -290,7 +290,7 @@ bool serve_req_run(struct serve_req *r, struct buf *out, uint64_t limit_ns)
 	learn(r, took);
 	if (!e)
 		e = check_len(out->len - at);
-	if (!e && took > CACHE_NS && !ask.status && is_kept(r, ask.snap, &r->call, etag))
+	if (!e && took > KEEP_NS && !ask.status && is_kept(r, ask.snap, &r->call, etag))
 		serve_cache_put(r->serve->cache, etag, out->data + at, out->len - at);
 	ses_snap_put(ask.snap);
 	bool is_late = e && limit_ns && e->kind == ERR_TIMEOUT && !(r->call.deadline_ns && from + took >= r->call.deadline_ns);

@@ -25,26 +25,6 @@
 #define CACHE_LEN ((size_t)64 << 20)
 #define TOKEN_MIN 16
 
-struct words {
-	const char *socket, *project, *listen, *cert, *key, *token_file, *caps, *max_clients;
-	bool no_store, is_read_only, is_help;
-	char **files;
-	int file_cnt;
-};
-
-static const struct { const char *name, *value, *help; } options[] = {
-	{"socket", "PATH", "a path, or a bare name in $XDG_RUNTIME_DIR/scry (serve)"},
-	{"project", "P.json", "the binaries of a project, by their labels"},
-	{"read-only", NULL, "clients may only read"},
-	{"caps", "LIST", "what clients may do: read,edit,run-code,run-target,trace,write-files,net (all)"},
-	{"max-clients", "N", "connections at the same time"},
-	{"no-store", NULL, "keep nothing on disk: analyse in memory"},
-	{"listen", "HOST:PORT", "over TCP too; needs the three below"},
-	{"tls-cert", "FILE", "the certificate, PEM"},
-	{"tls-key", "FILE", "its key, PEM"},
-	{"token-file", "FILE", "what clients say in hello, at least 16 bytes, readable by its owner alone"},
-};
-
 static int fail(struct err *e)
 {
 	struct buf line = {0};
@@ -63,75 +43,70 @@ static int fail(struct err *e)
 	return status;
 }
 
-static int usage(void)
+struct words {
+	struct arena arena;
+	struct ops_args args;
+	bool no_store, is_help;
+};
+
+static const char *word_of(const struct words *w, const char *name)
 {
-	printf("scry serve [options] FILE...\n\nanswers JSON-RPC on a socket of your own (docs/serving.md)\n\n");
-	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-		printf("  --%s%s%-*s%s\n", options[i].name, options[i].value ? " " : "",
-		       (int)(26 - strlen(options[i].name) - (options[i].value ? 1 : 0)), options[i].value ? options[i].value : "", options[i].help);
-	}
-	return 0;
+	return ops_arg_str(&w->args, name);
 }
 
-static struct err *take_option(struct words *w, const char *name, size_t len, const char *value)
+static int usage(const struct ops_op *op)
 {
-	const char **slots[] = {&w->socket, &w->project, NULL, &w->caps, &w->max_clients, NULL, &w->listen, &w->cert, &w->key, &w->token_file};
-	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-		if (strlen(options[i].name) != len || memcmp(options[i].name, name, len))
-			continue;
-		if (slots[i] && !value)
-			return err_new(ERR_INVALID, "--%s needs a value", options[i].name);
-		if (slots[i])
-			*slots[i] = value;
-		w->is_read_only |= !strcmp(options[i].name, "read-only");
-		w->no_store |= !strcmp(options[i].name, "no-store");
+	struct buf text = {0};
+	ops_write_op_help(&text, op);
+	bool is_good = !text.failed && write(STDOUT_FILENO, text.data, text.len) == (ssize_t)text.len;
+	buf_fini(&text);
+	return is_good ? 0 : 5;
+}
+
+/* "--name=value", "--name value" or "--flag"; *ret_used tells whether the next word was the value. */
+static struct err *take_option(struct words *w, const char *word, const char *next, bool *ret_used)
+{
+	size_t len = strcspn(word + 2, "=");
+	const char *value = word[2 + len] ? word + 3 + len : NULL;
+	const struct ops_param *p = word[1] == '-' ? ops_param_find(w->args.op, word + 2, len) : NULL;
+	if (!strcmp(word, "--no-store")) {
+		w->no_store = true;
 		return NULL;
 	}
-	return err_fix(err_new(ERR_INVALID, "--%.*s: serve has no such option", (int)len, name), "scry serve --help");
-}
-
-static bool has_value(const char *name, size_t len)
-{
-	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-		if (strlen(options[i].name) == len && !memcmp(options[i].name, name, len))
-			return options[i].value;
-	}
-	return false;
+	if (!p || p->is_positional)
+		return err_fix(err_new(ERR_INVALID, "%s: serve has no such option", word), "scry help serve");
+	*ret_used = p->type != OPS_FLAG && !value;
+	return ops_args_set(&w->args, p, *ret_used ? next : value);
 }
 
 static struct err *take_words(struct words *w, int argc, char **argv)
 {
+	const struct ops_param *file = ops_param_at(w->args.op, 0);
+	struct err *e = NULL;
 	bool only_files = false;
-	w->files = argv;
-	for (int i = 0; i < argc; i++) {
-		char *word = argv[i];
-		if (!only_files && !strcmp(word, "--")) {
+	for (int i = 0; i < argc && !e; i++) {
+		bool is_used = false;
+		if (!only_files && !strcmp(argv[i], "--"))
 			only_files = true;
-		} else if (!only_files && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
+		else if (!only_files && (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")))
 			w->is_help = true;
-			return NULL;
-		} else if (!only_files && word[0] == '-' && word[1]) {
-			if (word[1] != '-')
-				return err_fix(err_new(ERR_INVALID, "%s: serve has no such option", word), "scry serve --help");
-			size_t len = strcspn(word + 2, "=");
-			const char *value = word[2 + len] ? word + 3 + len : has_value(word + 2, len) && i + 1 < argc ? argv[++i] : NULL;
-			struct err *e = take_option(w, word + 2, len, value);
-			if (e)
-				return e;
-		} else {
-			w->files[w->file_cnt++] = word;
-		}
+		else if (!only_files && argv[i][0] == '-' && argv[i][1])
+			e = take_option(w, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &is_used);
+		else
+			e = ops_args_set(&w->args, file, argv[i]);
+		i += is_used;
 	}
-	return NULL;
+	return e;
 }
 
 static struct err *take_caps(const struct words *w, uint32_t *ret)
 {
-	*ret = w->is_read_only ? SES_CAP_READ : SES_CAP_ALL;
-	if (!w->caps)
+	const char *list = word_of(w, "caps");
+	*ret = ops_arg_is_set(&w->args, "read_only") ? SES_CAP_READ : SES_CAP_ALL;
+	if (!list)
 		return NULL;
 	uint32_t named = 0;
-	for (const char *p = w->caps; *p;) {
+	for (const char *p = list; *p;) {
 		char name[32];
 		size_t n = strcspn(p, ",");
 		snprintf(name, sizeof(name), "%.*s", (int)n, p);
@@ -194,19 +169,19 @@ static struct err *bind_tcp(const char *where, int *ret_fd)
 
 static struct err *listen_tcp(struct serve *s, const struct words *w, char **ret_token)
 {
-	bool has_all = w->cert && w->key && w->token_file;
-	if (!w->listen && (w->cert || w->key || w->token_file))
+	const char *where = word_of(w, "listen"), *cert = word_of(w, "tls_cert"), *key = word_of(w, "tls_key"), *token = word_of(w, "token_file");
+	if (!where && (cert || key || token))
 		return err_new(ERR_INVALID, "serve: certificate, key and token are for --listen");
-	if (!w->listen)
+	if (!where)
 		return NULL;
-	if (!has_all)
+	if (!cert || !key || !token)
 		return err_fix(err_new(ERR_DENIED, "--listen: without TLS and a token nothing is served over TCP"),
 			       "give --tls-cert, --tls-key and --token-file, or forward the socket: ssh -L PORT:SOCKET HOST");
-	struct err *e = read_token(w->token_file, ret_token);
+	struct err *e = read_token(token, ret_token);
 	if (!e)
-		e = serve_tls_load(w->cert, w->key, &s->tls);
+		e = serve_tls_load(cert, key, &s->tls);
 	if (!e)
-		e = bind_tcp(w->listen, &s->tls_fd);
+		e = bind_tcp(where, &s->tls_fd);
 	s->token = *ret_token;
 	return e;
 }
@@ -284,9 +259,11 @@ static struct err *make_fds(struct serve *s)
 
 static struct err *open_files(struct serve *s, const struct words *w)
 {
-	struct err *e = w->project ? serve_db_open_project(s, w->project) : NULL;
-	for (int i = 0; i < w->file_cnt && !e; i++) {
-		const struct serve_open_opts o = {.path = w->files[i]};
+	size_t cnt;
+	const char *project = word_of(w, "project"), *const *files = ops_arg_texts(&w->args, "file", &cnt);
+	struct err *e = project ? serve_db_open_project(s, project) : NULL;
+	for (size_t i = 0; i < cnt && !e; i++) {
+		const struct serve_open_opts o = {.path = files[i]};
 		struct serve_db *db = NULL;
 		e = serve_db_open(s, &o, &db);
 		if (!e && ses_store_note(db->ses))
@@ -326,12 +303,9 @@ static struct err *take_limits(struct serve *s, const struct words *w)
 		(void)getrlimit(RLIMIT_NOFILE, &lim);
 		s->conn_max = (unsigned)MIN((rlim_t)CLIENTS_MAX, lim.rlim_cur > 2 * FDS_OWN ? lim.rlim_cur - FDS_OWN : lim.rlim_cur / 2);
 	}
-	char *end;
-	unsigned long n = w->max_clients ? strtoul(w->max_clients, &end, 10) : s->conn_max;
-	if (w->max_clients && (!*w->max_clients || *end || !n))
-		return err_new(ERR_INVALID, "--max-clients: '%s' is no number of clients", w->max_clients);
-	s->conn_max = (unsigned)MIN(n, (unsigned long)s->conn_max);
-	return NULL;
+	uint64_t n = ops_arg_u64(&w->args, "max_clients", s->conn_max);
+	s->conn_max = (unsigned)MIN(n, (uint64_t)s->conn_max);
+	return n ? NULL : err_new(ERR_INVALID, "--max-clients: at least 1");
 }
 
 static struct err *serve_all(struct serve *s, const struct words *w, const struct sockaddr_un *at)
@@ -356,37 +330,50 @@ static struct err *serve_all(struct serve *s, const struct words *w, const struc
 	return e;
 }
 
-int serve_main(int argc, char **argv)
+/* Before there are threads: the mask of files is the process's, and every thread leaves signals to the first loop. */
+static void set_signals(void)
 {
-	struct words w = {0};
-	struct sockaddr_un at;
-	struct rpc_listener listener = {.fd = -1};
 	sigset_t set;
-	struct err *e = take_words(&w, argc, argv);
-	if (e)
-		return fail(e);
-	if (w.is_help)
-		return usage();
-	/* Before there are threads: the mask of files is the process's, and every thread leaves signals to the first loop. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+}
+
+static struct err *serve_words(const struct words *w)
+{
+	struct sockaddr_un at;
+	struct rpc_listener listener = {.fd = -1};
+	const char *name = word_of(w, "socket");
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned cnt = cores < 1 ? 1 : (unsigned)cores;
+	set_signals();
 	mallopt(M_ARENA_MAX, (int)MIN(2 * cnt, 16u));
 	struct serve *s = calloc(1, sizeof(*s));
-	e = s ? rpc_sock_path(w.socket ? w.socket : "serve", true, &at) : &err_nomem;
+	struct err *e = s ? rpc_sock_path(name ? name : "serve", true, &at) : &err_nomem;
 	if (!e)
 		e = rpc_listen(&at, &listener);
 	if (!e)
 		e = serve_init(s, MAX(cnt, 4u), MIN(cnt, (unsigned)SERVE_LOOP_MAX));
 	if (!e) {
 		s->listen_fd = listener.fd;
-		e = serve_all(s, &w, &at);
+		e = serve_all(s, w, &at);
 	}
 	rpc_listener_fini(&listener);
 	free(s);
-	return e ? fail(e) : 0;
+	return e;
+}
+
+int serve_main(int argc, char **argv)
+{
+	struct words w = {0};
+	const struct ops_op *op = ops_find("serve");
+	ops_args_init(&w.args, op, &w.arena);
+	struct err *e = take_words(&w, argc, argv);
+	if (!e && !w.is_help)
+		e = serve_words(&w);
+	int status = e ? fail(e) : w.is_help ? usage(op) : 0;
+	arena_fini(&w.arena);
+	return status;
 }

@@ -25,7 +25,7 @@
 #define SERVE_INPUT_MAX ((size_t)64 << 20)   /* bytes of unfinished lines of all connections together */
 #define SERVE_OP_BYTES ((uint64_t)16 << 20)  /* after which an answer that can goes on with `next` */
 #define SERVE_ANSWER_MAX ((size_t)64 << 20)
-#define SERVE_QUICK_NS 300000ull             /* an operation is quick that took no longer of late */
+#define SERVE_QUICK_NS 1000000ull            /* an operation is quick that took no longer of late */
 #define SERVE_INLINE_NS 2000000ull           /* and then is given so long before a worker begins it anew */
 #define SERVE_COALESCE_NS 200000000ull       /* between two events of a subscription */
 #define SERVE_PROGRESS_NS 500000000ull

@@ -102,11 +102,9 @@ static uint64_t newest_in(const struct ses_snap *sn, uint32_t first_loc, uint32_
 	return newest;
 }
 
-static uint64_t page_stamp(const struct ses_snap *sn, uint64_t first_va, uint64_t last_va)
+static uint64_t find_stamp(const struct ses_snap *sn, uint64_t first_va, uint64_t last_va)
 {
 	uint64_t newest = edits_view_newest(sn->edits, FAR_KINDS);
-	if (!sn->edits || first_va > last_va)
-		return newest;
 	/* A page may reach over several segments. */
 	for (uint32_t i = 0; i < sn->space->seg_cnt; i++) {
 		const struct space_seg *g = &sn->space->segs[i];
@@ -120,7 +118,24 @@ static uint64_t page_stamp(const struct ses_snap *sn, uint64_t first_va, uint64_
 	return newest;
 }
 
-static void put_page(struct ops_out *o, const struct ses_snap *sn, uint64_t first_va, uint64_t last_va, char ret[OPS_ETAG_MAX])
+/* The same page is asked about again and again, and a snapshot does not change. */
+static uint64_t page_stamp(struct ses_snap *sn, uint64_t first_va, uint64_t last_va)
+{
+	struct ses_stamp *s = &sn->stamps[(first_va ^ first_va >> 6 ^ last_va >> 3) % SES_STAMP_CNT];
+	if (!sn->edits || first_va > last_va)
+		return edits_view_newest(sn->edits, FAR_KINDS);
+	/* Whoever holds it may do so for long; then it is as quick to look oneself. */
+	bool is_ours = pthread_mutex_trylock(&sn->lock) == 0;
+	bool is_kept = is_ours && s->is_set && s->first_va == first_va && s->last_va == last_va;
+	uint64_t rev = is_kept ? s->rev : find_stamp(sn, first_va, last_va);
+	if (is_ours) {
+		*s = (struct ses_stamp){first_va, last_va, rev, true};
+		pthread_mutex_unlock(&sn->lock);
+	}
+	return rev;
+}
+
+static void put_page(struct ops_out *o, struct ses_snap *sn, uint64_t first_va, uint64_t last_va, char ret[OPS_ETAG_MAX])
 {
 	uint64_t h = mix_u64(o->tag_hash, page_stamp(sn, first_va, last_va));
 	snprintf(ret, OPS_ETAG_MAX, "%016llx.%016llx.%016llx", (unsigned long long)h, (unsigned long long)first_va, (unsigned long long)last_va);
@@ -180,7 +195,7 @@ static uint64_t mix_params(const struct ops_req *rq, uint64_t h)
 void ops_etag_begin(struct ops_req *rq)
 {
 	const struct ops_op *op = rq->args->op;
-	const struct ses_snap *sn = rq->sn;
+	struct ses_snap *sn = rq->sn;
 	struct ops_out *o = rq->out;
 	o->etag[0] = '\0';
 	if (reads_file(rq->args))

@@ -66,7 +66,6 @@ void ops_write_usage(struct buf *out)
 			 "scry --plain FILE         the same a line at a time, for screen readers\n"
 			 "scry --rpc SOCKET FILE    the workbench, steered over a socket as well\n"
 			 "scry ui SOCKET METHOD ... ask a live workbench something: scry ui work goto main\n"
-			 "scry serve FILE...        answer programs over a socket (scry serve --help)\n"
 			 "scry --keys ghidra FILE   with other keys: ida, ghidra, binja, vim-strict, r2, or a file\n"
 			 "scry keys [--preset NAME] every action of the workbench and its keys\n"
 			 "scry COMMAND FILE ...     answer one question about it\n\ncommands:\n");
@@ -214,9 +213,6 @@ void ops_write_man(struct buf *out)
 			 "(a path, or a bare name in a folder of your own), for this user alone.\n.B scry ui\n.RI [ \\-\\-json ]\n"
 			 ".I SOCKET METHOD\n.RI [ \"WORD... | NAME=VALUE...\" ]\nasks it something: goto, screen, keys, rename,\n"
 			 "any operation that reads;\n.B methods\nlists them all.\n"
-			 ".SH SERVING PROGRAMS\n.B scry serve\n.RI [ options ] \" FILE...\"\nanswers JSON\\-RPC on a unix socket of this user's:\n"
-			 "every operation, for any number of clients, with events when something changed.\n.B scry serve \\-\\-help\n"
-			 "lists its options; any command with\n.B \\-\\-socket\nis answered by it.\n"
 			 ".SH OPTIONS OF EVERY COMMAND\n");
 	for (size_t i = 0; i < ARRAY_LEN(global_opts); i++) {
 		buf_printf(out, ".TP\n.B \\-\\-");
@@ -269,7 +265,7 @@ static void write_bash(struct buf *out)
 	const struct ops_op *ops = ops_table(&cnt);
 	buf_add_str(out, "# bash completion of scry, made by: scry completion bash\n_scry()\n{\n"
 			 "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\"\"\n\tCOMPREPLY=()\n"
-			 "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n\t\tCOMPREPLY=($(compgen -W \"help serve");
+			 "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n\t\tCOMPREPLY=($(compgen -W \"help");
 	for (size_t i = 0; i < cnt; i++)
 		buf_printf(out, " %s", ops[i].name);
 	buf_add_str(out, "\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase ${COMP_WORDS[1]} in\n");
@@ -311,8 +307,7 @@ static void write_zsh(struct buf *out)
 		zsh_text(out, ops[i].help);
 		buf_add_str(out, "'\n");
 	}
-	buf_add_str(out, "\t\t'help:what a command takes'\n\t\t'serve:answer programs over a socket'\n"
-			 "\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\t_files\n"
+	buf_add_str(out, "\t\t'help:what a command takes'\n\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\t_files\n"
 			 "\t\treturn\n\tfi\n\tcase $words[2] in\n");
 	for (size_t i = 0; i < cnt; i++) {
 		buf_printf(out, "\t%s)\n\t\t_arguments", ops[i].name);
@@ -357,8 +352,7 @@ static void write_fish(struct buf *out)
 {
 	size_t cnt;
 	const struct ops_op *ops = ops_table(&cnt);
-	buf_add_str(out, "# fish completion of scry, made by: scry completion fish\n"
-			 "complete -c scry -n __fish_use_subcommand -a serve -d 'answer programs over a socket'\n");
+	buf_add_str(out, "# fish completion of scry, made by: scry completion fish\n");
 	for (size_t i = 0; i < cnt; i++) {
 		buf_printf(out, "complete -c scry -n __fish_use_subcommand -a %s -d ", ops[i].name);
 		fish_text(out, ops[i].help);

@@ -216,6 +216,19 @@ static const struct ops_param p_batch[] = {
 	P_FLAG("strict", "exit status 1 also when something was no program or was skipped"),
 	P_FLAG("retry", "try again what failed, took too long or crashed before"),
 	{NULL}};
+static const struct ops_param p_serve[] = {
+	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs to open"},
+	{.name = "socket", .type = OPS_STRING, .value = "SOCKET", .help = "a path, or a bare name in $XDG_RUNTIME_DIR/scry (serve)"},
+	{.name = "project", .type = OPS_PATH, .value = "P.json", .help = "the binaries of a project, by their labels"},
+	P_FLAG("read_only", "clients may only read"),
+	{.name = "caps", .type = OPS_STRING, .value = "LIST", 
+	 .help = "what clients may do, of read,edit,run-code,run-target,trace,write-files,net (all)"},
+	{.name = "max_clients", .type = OPS_INT, .value = "N", .help = "connections at the same time (4096)"},
+	{.name = "listen", .type = OPS_STRING, .value = "HOST:PORT", .help = "over TCP too; needs the three below"},
+	{.name = "tls_cert", .type = OPS_PATH, .value = "FILE", .help = "the certificate, PEM"},
+	{.name = "tls_key", .type = OPS_PATH, .value = "FILE", .help = "its key, PEM"},
+	{.name = "token_file", .type = OPS_PATH, .value = "FILE", .help = "what clients say first, 16 bytes or more, readable by its owner alone"},
+	{NULL}};
 static const struct ops_param p_completion[] = {
 	{.name = "shell", .type = OPS_CHOICE, .is_positional = true, .is_required = true, .choices = "bash|zsh|fish", .value = "SHELL",
 	 .help = "bash, zsh or fish"}, {NULL}};
@@ -457,6 +470,9 @@ static const struct ops_op ops_all[] = {
 		"same command, and asks only what has no line yet, or whose file changed. Files with the same bytes are asked once. Prints what "
 		"was not answered and a sum, with --json a line for each file and one that ends it. Exit status 1 when one failed, took too "
 		"long or crashed."),
+	COMMAND("serve", SES_CAP_NET, p_serve, "answer programs over a socket",
+		"JSON-RPC, one object a line: every operation by its name, for any number of clients of this user, with events when something "
+		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),
 	TOOL("doctor", OPS_LIST, p_none, c_doctor, ops_doctor, "what this machine has and lacks, and what to do about it"),
 	TOOL("version", OPS_OBJECT, p_none, c_version, ops_version, "the version"),
 	TOOL("man", OPS_TEXT, p_none, NULL, ops_man, "the manual page, as roff"),

@@ -33,6 +33,11 @@ struct ses_view {
 
 #define SES_VIEW_MAX 8
 
+/* The newest edit that may show on a page of the listing: clients ask whether what they have still holds. */
+struct ses_stamp { uint64_t first_va, last_va, rev; bool is_set; };
+
+#define SES_STAMP_CNT 64
+
 struct ses_edge_row {
 	uint32_t caller; /* loc */
 	uint32_t callee; /* loc of a function or an extern slot */
@@ -54,6 +59,7 @@ struct ses_snap {
 	bool is_settled;           /* the image has seen every directive, though the store does not know it */
 
 	pthread_mutex_t lock;      /* for what is made on first use: */
+	struct ses_stamp stamps[SES_STAMP_CNT];
 	struct ses_view views[SES_VIEW_MAX];
 	uint64_t view_clock;
 	struct ses_mark *marks;

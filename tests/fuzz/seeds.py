@@ -10,6 +10,7 @@ edits  a made-up image by number and edits of it (fuzz_image.c)
 pclntab  Go function tables of all versions, behind a byte of options (fuzz_pclntab.c)
 symfile  files of names as other programs write them, behind a byte that chooses the format (fuzz_symfile.c)
 rpc    what a driver sends to a live workbench
+serve  what clients send to the server
 docs   documents of edit, rename --from, import and multi, behind a byte that chooses the operation (fuzz_docs.c)
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
 project  P.json, good ones and nearly (fuzz_project.c)
@@ -335,6 +336,35 @@ def rpc(folder):
             f.write(row)
 
 
+SERVE = [
+    ("ping", {}), ("ping", None), ("hello", {"client": "c", "kind": "agent", "caps": ["read", "edit", "net"]}), ("hello", {"kind": "human"}),
+    ("databases", {}), ("methods", {}), ("use", {"database": 1}), ("use", {"database": "lib.so"}), ("open", {"file": "/no/such", "wait": False}),
+    ("open", {"file": "x", "processor": "x86-64", "base": "0x10", "format": "raw"}), ("close", {"database": 1}), ("subscribe", {"since": 0}),
+    ("subscribe", {}), ("unsubscribe", {"database": "1"}), ("cancel", {"id": 3}), ("cancel", {"id": "x"}), ("info", {"deadline_ms": 5000}),
+    ("info", {"progress": False, "as_table": True, "as_color": True}), ("functions", {"limit": 2, "filter": "*", "sort": "-size"}),
+    ("functions", {"as_table": True, "limit": 1}), ("functions", {"max_bytes": 50, "etag": "0123456789abcdef"}), ("disasm", ["own_func"]),
+    ("heads", {"addr": 4096, "count": 5, "back": True}), ("heads", {"etag": "56a0026f84373377.000000000002feb0.000000000002feb1"}),
+    ("resolve", {"name": ["puts", "own_data", "nowhere"]}), ("xrefs", {"addr": "puts", "database": "lib.so"}), ("bytes", ["own_func", 16]),
+    ("decompile", {"func": "own_func", "map": True}), ("decompile", {"func": "own_func"}), ("type_at", {"addr": "puts"}), ("blocks", ["own_func"]),
+    ("search", {"text": "libc", "limit": 3}), ("strings", {"cursor": "1.2.3"}), ("multi", {"ops": [{"op": "info"}, {"op": "none"}]}),
+    ("comment", {"addr": "own_func", "text": "t"}), ("rename", {"addr": "own_func", "name": "f", "author": "me"}), ("undo", {"steps": 1}),
+    ("edit", {"ops": {"ops": [{"op": "bookmark", "addr": "own_func", "text": "t"}]}}), ("export", {"output": "/no/such"}), ("nothing", {}),
+    ("call", {"func": "own_func"}), ("changes", {"since": 0}), ("journal", {}), ("info", {"database": []}), ("version", {}),
+]
+
+
+def serve(folder):
+    rows = [json.dumps({"jsonrpc": "2.0", "id": i, "method": m, "params": p}).encode() + b"\n" for i, (m, p) in enumerate(SERVE)]
+    told = [json.dumps({"method": m, "params": p}).encode() + b"\n" for m, p in SERVE[:12]]
+    same = [json.dumps({"id": "same", "method": m, "params": p}).encode() + b"\n" for m, p in SERVE[16:30]]
+    rows += [b"".join(rows), b"".join(rows[::-1]), b"".join(rows[i // 2] if i % 2 else told[i % 12] for i in range(40)), b"".join(same), b"".join(told),
+             b"".join(rows[16:40] * 8), b"{", b"[]\n\n\r\n{}\n", rows[0][:-1] + b" " * 70000 + b"\n" + rows[1], b"x" * 5000 + b"\n" + rows[0],
+             rows[33] + b'{"method":"cancel","params":{"id":33}}\n' + rows[34]]
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"v{i}"), "wb") as f:
+            f.write(row)
+
+
 PROJECT = [
     '{"binaries":[{"path":"a"}]}', '{"name":"n","id":"00112233445566778899aabbccddeeff",\n"binaries":[\n{"path":"lib/x.so","label":"x"},\n'
     '{"path":"/bin/y","sha256":"' + "0f" * 32 + '"}\n]}\n',
@@ -408,7 +438,7 @@ def box(folder):
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
-             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc,
+             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc, "serve": serve,
              "project": project, "ir": ir, "box": box}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)

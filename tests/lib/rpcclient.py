@@ -22,9 +22,14 @@ class Client:
 
     def __init__(self, path, sock=None):
         self.sock = sock or socket.socket(socket.AF_UNIX)
-        if not sock:
+        while not sock:
             self.sock.settimeout(WAIT_S)
-            self.sock.connect(path)
+            try:
+                self.sock.connect(path)
+                break
+            except BlockingIOError:
+                # The queue of those who wait to be accepted is full.
+                time.sleep(0.01)
         self.pending = b""
         self.id = 0
         self.events = []
