@@ -9,9 +9,11 @@
 
 #include "base/par.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,8 +56,10 @@ struct job {
 
 struct verifying {
 	struct ops_req *rq;
-	int fd;
 	struct ses_verdict_how how;
+	struct verify_opts opts;       /* what all batches have in common */
+	struct verify_word words[VERIFY_WORD_MAX];
+	bool is_kept;                  /* verdicts are looked up and kept */
 	struct ses_verdict_base base;
 	struct store_cached_list kept;
 	struct job *jobs;
@@ -79,21 +83,83 @@ static struct err *still_wanted(void *ctx)
 	return ses_call_check(v->rq->call);
 }
 
-/* "seed 3: rdi=0x5, [0x200000001000]=0x1", in order. */
+static const char *const arg_regs[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
+
+static void put_word(const struct verify_word *w, struct buf *out)
+{
+	if (w->at < 48)
+		buf_add_str(out, arg_regs[w->at / 8]);
+	else if (w->at >= VERIFY_ANSWER_AT && w->at < VERIFY_ANSWER_AT + 8 * VERIFY_ANSWER_MAX)
+		buf_printf(out, "answer %llu", (unsigned long long)(w->at - VERIFY_ANSWER_AT) / 8);
+	else if (w->len < 8)
+		buf_printf(out, "[0x%llx:%llu]", (unsigned long long)w->at, (unsigned long long)w->len);
+	else
+		buf_printf(out, "[0x%llx]", (unsigned long long)w->at);
+	buf_printf(out, "=0x%llx", (unsigned long long)w->value);
+}
+
+/* "seed 3: rdi=0x5, [0x200000001000]=0x1, else zero", which --input takes. */
 static void put_input(const struct verify_verdict *v, struct buf *out)
 {
-	static const char *const regs[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
 	buf_printf(out, "seed %llu:", (unsigned long long)v->seed);
 	for (uint32_t i = 0; i < v->word_cnt; i++) {
-		uint64_t at = v->words[i].at, value = v->words[i].value;
-		if (at < 48)
-			buf_printf(out, "%s %s=0x%llx", i ? "," : "", regs[at / 8], (unsigned long long)value);
-		else
-			buf_printf(out, "%s [0x%llx]=0x%llx", i ? "," : "", (unsigned long long)at, (unsigned long long)value);
+		buf_add_str(out, i ? ", " : " ");
+		put_word(&v->words[i], out);
 	}
 	if (v->more_words)
 		buf_printf(out, " and %u words more", v->more_words);
 	buf_add_str(out, v->word_cnt ? ", else zero" : " all zero");
+}
+
+static bool take(const char **p, const char *word)
+{
+	size_t len = strlen(word);
+	if (strncmp(*p, word, len) != 0)
+		return false;
+	*p += len;
+	return true;
+}
+
+static bool take_number(const char **p, uint64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoull(*p, &end, 0);
+	bool ok = end != *p && !errno && **p >= '0' && **p <= '9';
+	*p = end;
+	return ok;
+}
+
+static bool take_place(const char **p, struct verify_word *w)
+{
+	w->len = 8;
+	for (size_t i = 0; i < ARRAY_LEN(arg_regs); i++)
+		if (take(p, arg_regs[i])) {
+			w->at = 8 * i;
+			return true;
+		}
+	if (take(p, "answer ")) {
+		bool ok = take_number(p, &w->at) && w->at < VERIFY_ANSWER_MAX;
+		w->at = VERIFY_ANSWER_AT + 8 * w->at;
+		return ok;
+	}
+	return take(p, "[") && take_number(p, &w->at) && w->at >= VERIFY_ANSWER_AT + 8 * VERIFY_ANSWER_MAX &&
+	       (!take(p, ":") || take_number(p, &w->len)) && w->len && w->len <= 8 && w->at <= UINT64_MAX - 8 && take(p, "]");
+}
+
+static bool read_input(const char *p, struct verify_opts *opts, struct verify_word *words)
+{
+	if (!take(&p, "seed ") || !take_number(&p, &opts->seed) || !take(&p, ":"))
+		return false;
+	if (!strcmp(p, " all zero"))
+		return true;
+	while (take(&p, " ") && !take(&p, "else zero")) {
+		struct verify_word *w = &words[opts->word_cnt];
+		if (opts->word_cnt == VERIFY_WORD_MAX || !take_place(&p, w) || !take(&p, "=") || !take_number(&p, &w->value) || !take(&p, ","))
+			return false;
+		opts->word_cnt++;
+	}
+	return !*p;
 }
 
 /* Rounded down: all is only said of all. */
@@ -182,14 +248,11 @@ static struct err *add_func(struct verifying *v, struct batch *b, struct job *jo
 static struct err *run_funcs(struct verifying *v, struct batch *b, uint32_t from, uint32_t to)
 {
 	_cleanup_buf_ struct buf text = {0};
-	struct verify_opts opts = {.im = v->rq->sn->im, .fd = v->fd, .cc = SES_VERDICT_CC, .level = SES_VERDICT_LEVEL, .seeds = v->how.seeds,
-				   .cpu_ms = v->how.cpu_ms, .check = still_wanted, .check_ctx = v};
 	struct verify *verify = NULL;
-	opts.header = ses_code_header(&opts.header_len);
 	ses_code_head(&text);
 	for (uint32_t i = from; i < to; i++)
 		buf_add(&text, b->texts[i].data, b->texts[i].len);
-	struct err *e = text.failed ? &err_nomem : verify_open(&opts, &text, b->funcs + from, to - from, &verify);
+	struct err *e = text.failed ? &err_nomem : verify_open(&v->opts, &text, b->funcs + from, to - from, &verify);
 	if (e && e->kind == ERR_INTERNAL && to - from > 1) {
 		uint32_t middle = from + (to - from) / 2;
 		err_free(e);
@@ -252,7 +315,7 @@ static void keep_verdicts(struct verifying *v)
 	uint32_t cnt = 0;
 	for (uint32_t i = 0; rows && i < v->cnt; i++) {
 		const struct job *j = &v->jobs[i];
-		if (!j->is_new)
+		if (!j->is_new || !v->is_kept)
 			continue;
 		struct err *e = ses_verdict_row(j->va, j->key, &v->how, &j->verdict, v->rq->arena, &rows[cnt]);
 		cnt += !e;
@@ -310,9 +373,28 @@ static struct err *find_funcs(struct ops_req *rq, uint32_t **ret, uint32_t *ret_
 	return NULL;
 }
 
+static struct err *read_opts(struct verifying *v)
+{
+	const struct ops_args *args = v->rq->args;
+	const char *input = ops_arg_str(args, "input");
+	v->opts = (struct verify_opts){.im = v->rq->sn->im, .fd = -1, .cc = SES_VERDICT_CC, .level = SES_VERDICT_LEVEL, .seeds = v->how.seeds,
+				       .cpu_ms = v->how.cpu_ms, .check = still_wanted, .check_ctx = v, .words = v->words,
+				       .seed = ops_arg_u64(args, "seed", 0), .has_input = input};
+	v->opts.header = ses_code_header(&v->opts.header_len);
+	v->is_kept = !input && !ops_arg_is_set(args, "seed");
+	if (input && ops_arg_is_set(args, "seed"))
+		return err_new(ERR_INVALID, "verify: --input says its seed");
+	if (input && v->cnt != 1)
+		return err_new(ERR_INVALID, "verify: --input is for one function");
+	if (input && !read_input(input, &v->opts, v->words))
+		return err_fix(err_new(ERR_INVALID, "verify: --input: not as a counterexample is written"),
+			       "'seed 3: rdi=0x5, [0x200000001000]=0x1, else zero'; with words more than it lists, --seed 3 is what there is");
+	return NULL;
+}
+
 struct err *ops_verify(struct ops_req *rq)
 {
-	struct verifying v = {.rq = rq, .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER,
+	struct verifying v = {.rq = rq, .lock = PTHREAD_MUTEX_INITIALIZER,
 			      .how = {.seeds = (uint32_t)MIN(ops_arg_u64(rq->args, "seeds", 16), 4096),
 				      .cpu_ms = (uint32_t)MIN(MAX(ops_arg_u64(rq->args, "cpu_ms", 10), 1), 10000)}};
 	struct ses_page page;
@@ -335,14 +417,17 @@ struct err *ops_verify(struct ops_req *rq)
 	memset(v.jobs, 0, v.cnt * sizeof(*v.jobs));
 	for (uint32_t i = 0; i < v.cnt; i++)
 		v.jobs[i].func = funcs[from + i];
-	if (!ops_arg_is_set(rq->args, "fresh"))
+	e = read_opts(&v);
+	if (e)
+		return e;
+	if (v.is_kept && !ops_arg_is_set(rq->args, "fresh"))
 		v.kept = v.cnt == 1 ? ses_verdict_load(rq->sn, func_va(rq, funcs[from]), func_va(rq, funcs[from]), rq->arena)
 				    : ses_verdict_load(rq->sn, 0, UINT64_MAX, rq->arena);
-	e = ops_open_target(rq->sn, &v.fd);
+	e = ops_open_target(rq->sn, &v.opts.fd);
 	if (!e)
 		e = run_all(&v);
-	if (v.fd >= 0)
-		close(v.fd);
+	if (v.opts.fd >= 0)
+		close(v.opts.fd);
 	if (e)
 		return e;
 	ops_out_list(rq->out, rq->sn);

@@ -46,6 +46,8 @@ static const struct ops_param p_verify[] = {
 	{.name = "seeds", .type = OPS_INT, .value = "N", .help = "states to try for each (16)"},
 	{.name = "cpu_ms", .type = OPS_INT, .value = "N", .help = "milliseconds of the processor a run may take (10)"},
 	P_FLAG("fresh", "run again, whatever the store knows"),
+	{.name = "seed", .type = OPS_INT, .value = "N", .help = "the first state's number (0)"},
+	{.name = "input", .type = OPS_STRING, .value = "TEXT", .help = "one run on a counterexample: 'seed 3: rdi=0x5, else zero'"},
 	P_FLAG("yes_run_target", "agree to running code of this file, once and for all"), P_LIST, P_COMMON};
 #define P_ARGS                                                                                                          \
 	{.name = "args", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "ARGS",                        \

@@ -11,8 +11,12 @@ long sum(struct node *n) { long s = 0; for (int i = 0; n && i < 3; i++, n = n->n
 double mean(double *v, int n) { double s = 0; for (int i = 0; i < (n & 7); i++) s += v[i]; return s / 8; }
 int pick(int k) { switch (k & 7) { case 0: return 5; case 1: return table[1]++; case 2: return -1; case 3: return k / 3; case 4: return 9; case 5: return k * k; case 6: return 77; default: return 0; } }
 char *dup(struct node *n) { char *p = malloc(17); memcpy(p, n->text, 16); p[16] = 0; return p; }
+long lock(long *p) { if (p[0] == 0x1122334455667788) if (p[1] + 5 > 0x7766554433221100) if (p[2] == p[3] && p[2]) if ((int)p[4] < -77000) return p[5] & 0x4000 ? 1 : 2; return 0; }
+long asks(long n) { char *s = getenv("NAME"); if (s && s[0] == '#') { if (s[1] == '!') return 2; return 1; } return n; }
+/* What the processor says about a division is not in the C. */
+long inexact(long n, long m) { unsigned is = 0x1f80; double d = n; __asm__ volatile("ldmxcsr %1; divsd %2, %0; stmxcsr %1" : "+x"(d), "+m"(is) : "m"((double){3})); return m == 7 || is & 0x20; }
 long forever(long n) { for (;;) n++; }
-int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc); }
+int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc); }
 C
 P=$WORK/prog
 status "nothing runs unasked" 1 "$SCRY" verify "$P" sum
@@ -24,6 +28,19 @@ items = json.load(sys.stdin)["items"]
 bad = [i for i in items if i["status"] != "equal" or not i["inputs"] or 2 * i["blocks_hit"] < i["blocks"]]
 print("ok" if len(items) == 4 and not bad else bad)')"
 status "once is enough" 0 "$SCRY" verify "$P" sum
+json "inputs follow what is compared" 'all(i["status"] == "equal" and i["blocks"] == i["blocks_hit"] and 5 * i["edges_hit"] > 4 * i["edges"] and i["coverage"]["blocks"] == 1 for i in d["items"])' "$SCRY" verify "$P" lock asks --seeds 48 --json
+status "a difference is said" 1 "$SCRY" verify "$P" inexact --json
+CASE=$(printf '%s' "$OUT" | sed -n 's/.*"counterexample":"\([^"]*\)".*/\1/p')
+like "with the input that makes it" '^seed [0-9]+: rdi=0x[0-9a-f]+, else zero$' "$CASE"
+status "which can be run again" 1 "$SCRY" verify "$P" inexact --input "$CASE" --json
+like "to the same end" '"status":"differs".*"inputs":1,.*"counterexample":"'"${CASE%%:*}: rdi=" "$OUT"
+status "without it there is none" 0 "$SCRY" verify "$P" inexact --input "${CASE%%:*}: rsi=0x7, else zero"
+status "nor with nothing" 0 "$SCRY" verify "$P" inexact --input "${CASE%%:*}: all zero"
+for bad in "" "seed" "seed 1" "seed 1: rbx=0x1, else zero" "seed 1: rdi=1" "seed 1: [0x10]=1, else zero" "seed 1: rdi=0x1 and 3 words more, else zero" "seed 1: [0x1000:9]=1, else zero"; do
+	status "no input: '$bad'" 2 "$SCRY" verify "$P" inexact --input "$bad"
+done
+status "an input is for one function" 2 "$SCRY" verify "$P" inexact sum --input "$CASE"
+status "another seed first" 1 "$SCRY" verify "$P" inexact --seed 3 --seeds 4
 status "what never ends is said" 0 "$SCRY" verify "$P" forever --seeds 2 --cpu-ms 20
 like "as inconclusive" 'inconclusive .* timeout' "$OUT"
 status "no such function" 1 "$SCRY" verify "$P" nowhere

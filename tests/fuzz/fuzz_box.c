@@ -104,6 +104,7 @@ static void try_result(const uint8_t *bytes, size_t len)
 	struct box_outcome o;
 	box_take_outcome(&b, &report, &o);
 	check(o.page_cnt <= BOX_PAGE_MAX && o.made_cnt <= ARRAY_LEN(s->made) && o.pages == s->pages && o.made == s->made);
+	check(o.way_cnt <= ARRAY_LEN(s->ways) && o.ways == s->ways && o.answer_cnt <= ARRAY_LEN(s->answers) && o.cmps == s->cmps);
 	fuzz_accepted += r.end == BOX_RETURNED;
 	fuzz_rejected += r.end != BOX_RETURNED;
 }

@@ -56,6 +56,7 @@ class Group:
         self.insns = self.generic = 0
         self.status = {}
         self.coverage = []
+        self.edges = []
         self.differs = []
 
 
@@ -181,6 +182,8 @@ class ScoreCode:
             g.status[i["status"]] = g.status.get(i["status"], 0) + 1
             if i["inputs"] and i["status"] in ("equal", "differs"):
                 g.coverage.append(i["blocks_hit"] / i["blocks"] if i["blocks"] else 1.0)
+                if i["edges"]:
+                    g.edges.append(i["edges_hit"] / i["edges"])
             if i["status"] == "differs":
                 g.differs.append(f"{os.path.basename(path)} {i['func']} {i['addr']}: {i['why']}"
                                  f" ({i['counterexample']})")
@@ -231,6 +234,7 @@ class ScoreCode:
             t.funcs, t.given, t.crashes = t.funcs + g.funcs, t.given + g.given, t.crashes + g.crashes
             t.insns, t.generic = t.insns + g.insns, t.generic + g.generic
             t.coverage += g.coverage
+            t.edges += g.edges
             t.differs += g.differs
             for k, v in g.status.items():
                 t.status[k] = t.status.get(k, 0) + v
@@ -268,8 +272,9 @@ class ScoreCode:
             of, n = sum(g.status.values()), len(g.coverage)
             mean = sum(g.coverage) / n if n else 0.0
             others = ", ".join(f"{v} {k}" for k, v in sorted(g.status.items()) if k not in ("equal", "differs"))
-            return ([f"{percent(n, of):>9} {f'{n} / {of}':>17}", f"mean coverage {100 * mean:5.1f} %", others], "runs",
-                    {"n": n, "of": of, "coverage": mean})
+            edges = sum(g.edges) / len(g.edges) if g.edges else 0.0
+            return ([f"{percent(n, of):>9} {f'{n} / {of}':>17}", f"mean coverage {100 * mean:5.1f} % of blocks, {100 * edges:5.1f} % of edges",
+                     others], "runs", {"n": n, "of": of, "coverage": mean, "edges": edges})
 
         def equal(g):
             n, bad = g.status.get("equal", 0), g.status.get("differs", 0)

@@ -143,6 +143,7 @@ _Noreturn static void zygote(struct box *b, int fd)
 	keep_files(fd, fd, fd);
 	box_shadow_init();
 	box_import_init();
+	box_cover_init();
 	box_drop_clocks();
 	char text[128] = "";
 	if (why)
@@ -474,7 +475,7 @@ uint64_t box_stack_args(uint64_t *ret_len)
 
 void box_take_outcome(struct box *b, const struct box_report *report, struct box_outcome *ret)
 {
-	const struct box_shared *s = b->shared;
+	struct box_shared *s = b->shared;
 	memset(ret, 0, sizeof(*ret));
 	box_take_result(b, report, 0, &ret->result);
 	ret->trace = s->trace;
@@ -482,6 +483,13 @@ void box_take_outcome(struct box *b, const struct box_report *report, struct box
 	ret->page_cnt = s->page_cnt < BOX_PAGE_MAX ? s->page_cnt : BOX_PAGE_MAX;
 	ret->pages = s->pages;
 	ret->blocks_hit = s->blocks_hit;
+	ret->way_cnt = MIN(s->way_cnt, (uint32_t)BOX_WAY_MAX);
+	for (uint32_t i = 0; i < ret->way_cnt; i++)
+		s->ways[i].to -= b->slide;
+	ret->ways = s->ways;
+	ret->cmps = s->cmps;
+	ret->answer_cnt = MIN(s->answer_cnt, (uint32_t)BOX_ANSWER_MAX);
+	ret->answers = s->answers;
 	ret->made_cnt = s->made_cnt < BOX_PAGE_MAX / 2 ? s->made_cnt : BOX_PAGE_MAX / 2;
 	ret->made = s->made;
 }
@@ -506,6 +514,13 @@ struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome
 		for (uint32_t i = 0; i < s->block_cnt; i++)
 			s->blocks[i] = t->blocks[i] + b->slide;
 		memset(s->blocks_hit, 0, s->block_cnt);
+	}
+	if (t->branches && !t->code_va) {
+		s->branch_cnt = MIN(t->branch_cnt, (uint32_t)BOX_BRANCH_MAX);
+		for (uint32_t i = 0; i < s->branch_cnt; i++)
+			s->branches[i] = (struct box_branch){t->branches[i].at + b->slide, t->branches[i].from + b->slide,
+							     t->branches[i].before + b->slide};
+		memset(s->cmps, 0, s->branch_cnt * sizeof(*s->cmps));
 	}
 	e = do_call(b, &report);
 	if (e)

@@ -102,6 +102,9 @@ uint64_t box_buf_addr(const struct box *b, uint32_t off);
  */
 #define BOX_PAGE_MAX 512  /* pages an outcome names; touching more ends the trial */
 #define BOX_BLOCK_MAX 4096
+#define BOX_BRANCH_MAX 4096
+#define BOX_WAY_MAX 8192
+#define BOX_ANSWER_MAX 64
 #define BOX_WORD_MAX 48
 #define BOX_PATCH_MAX 128
 
@@ -109,9 +112,32 @@ struct box_page {
 	uint64_t addr, hash;
 };
 
-/* Words of the input at addresses [from, to) of the process are `value`. */
+/* Words of the input at addresses [from, to) of the process are `value`; of up to 8 bytes within the target's writable memory, these bytes. */
 struct box_patch {
 	uint64_t from, to, value;
+};
+
+/* A conditional or indirect jump of the function, the start of its block, and where to begin looking for what loaded its operands: there or
+ * not far before. Addresses as the file gives them. */
+struct box_branch {
+	uint64_t at, from, before;
+};
+
+/* Where a branch was seen to go. */
+struct box_way {
+	uint32_t branch; /* of box_trial.branches */
+	uint64_t to;     /* as the file gives it */
+};
+
+/* What a branch decided on, the first time: `a` and `b`, `len` bytes each, compared, or tested. */
+struct box_cmp {
+	uint64_t a, b;
+	uint64_t at;  /* where `a` lies in the process, or was probably made from; 0: not known */
+	uint8_t at_len;
+	uint8_t len;  /* 0: not known */
+	uint8_t answers; /* imports that had answered by then */
+	uint8_t cc;   /* the condition as the opcode's last four bits have it */
+	bool is_test;
 };
 
 struct box_outcome {
@@ -123,6 +149,11 @@ struct box_outcome {
 	uint32_t made_cnt;
 	const uint64_t *made;         /* pages of memory that were made, sorted; what the function can have read of the input */
 	const uint8_t *blocks_hit;    /* of box_trial.blocks: 1 when it was reached */
+	uint32_t way_cnt;
+	const struct box_way *ways;   /* of box_trial.branches; each branch is watched for a few turns only */
+	const struct box_cmp *cmps;   /* by branch */
+	uint32_t answer_cnt;
+	const uint64_t *answers;      /* of imports, and of calls that lead nowhere */
 };
 
 struct box_trial {
@@ -131,12 +162,17 @@ struct box_trial {
 	uint64_t seed;
 	const uint64_t *blocks;  /* starts of its blocks, for coverage of the machine code; may be null */
 	uint32_t block_cnt;      /* at most BOX_BLOCK_MAX are looked at */
+	const struct box_branch *branches; /* as blocks; may be null */
+	uint32_t branch_cnt;     /* at most BOX_BRANCH_MAX are looked at */
 	uint32_t cpu_ms;         /* ends as timeout after this much time of the processor */
 	const uint64_t *words;   /* numbers that mean something to the function; may be null */
 	uint32_t word_cnt;       /* at most BOX_WORD_MAX are looked at */
 	const struct box_patch *patches; /* a later one wins; may be null */
 	uint32_t patch_cnt;      /* at most BOX_PATCH_MAX */
 };
+
+/* What the `i`th import answers is a word of the input, too, at an address that is none; patches alone tell it. */
+#define BOX_ANSWER_AT(i) (1024 + 8 * (uint64_t)(i))
 
 /*
  * What the 8 bytes at `at`, a multiple of 8, of the process hold when the trial makes them. Below 48 these are no

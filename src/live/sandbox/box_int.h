@@ -23,6 +23,7 @@
 #define BOX_LAZY 0x200000000000ul  /* where pointers of trials point; memory is made when it is touched */
 #define BOX_LOW 0x10000ul          /* nothing is made below: null and what lies near it */
 #define BOX_OWN_STACK_LEN (8u << 20) /* what the stack of the process itself may grow to */
+#define BOX_COPY 0x76800000ul      /* where an instruction runs alone */
 #define BOX_DUMMY 0x77000000ul     /* a page that objects of other libraries (stdout, environ) point to */
 
 /* Registers at the start and the end of a call; known to box_enter.S by offset. */
@@ -68,10 +69,17 @@ struct box_shared {
 	uint64_t trace;
 	uint32_t page_cnt;
 	uint32_t block_cnt;
+	uint32_t branch_cnt;
+	uint32_t way_cnt;
+	uint32_t answer_cnt;
+	uint64_t answers[BOX_ANSWER_MAX];
 	uint32_t made_cnt;
 	uint64_t made[BOX_PAGE_MAX / 2];
 	uint64_t blocks[BOX_BLOCK_MAX]; /* addresses in the process */
 	uint8_t blocks_hit[BOX_BLOCK_MAX];
+	struct box_branch branches[BOX_BRANCH_MAX]; /* ... too */
+	struct box_cmp cmps[BOX_BRANCH_MAX];
+	struct box_way ways[BOX_WAY_MAX];
 	struct box_page pages[BOX_PAGE_MAX];
 	uint8_t bufs[BOX_BUF_TOTAL];
 };
@@ -171,6 +179,15 @@ uint64_t box_trial_import(struct box *b, uint32_t number, const uint64_t *args);
 void box_trial_finish(struct box *b);
 uint64_t box_heap_used(void);
 
+/* --- coverage (box_cover.c) ------------------------------------------------------------------------------------------- */
+/* Before the lock, in the zygote and in the call. */
+void box_cover_init(void);
+bool box_cover_prepare(struct box_shared *s);
+/* A breakpoint: false when it is none of ours. */
+bool box_cover_hit(struct box_shared *s, void *context);
+/* The index in gregs[] of a general register of 64 bits, -1 of anything else; `reg` is a ZydisRegister. */
+int box_greg(unsigned reg);
+
 /* --- memory where a process can have none (box_shadow.c) ------------------------------------------------------------- */
 enum box_shadow_say { BOX_SHADOW_NO, BOX_SHADOW_STEP, BOX_SHADOW_LIMIT };
 /* Before the lock. */
@@ -179,6 +196,8 @@ void box_shadow_init(void);
  * but cannot be made to have it. `context` is the ucontext_t. */
 enum box_shadow_say box_shadow_fault(void *context);
 bool box_shadow_stepped(void *context);
+/* Where the instruction stands that runs at `ip`. */
+uint64_t box_shadow_ip(uint64_t ip);
 
 /* The call that runs, in its process only. */
 extern struct box *box_now;

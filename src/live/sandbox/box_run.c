@@ -64,7 +64,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		if (box_trial_signal(box_now, sig, (uint64_t)(uintptr_t)info->si_addr, u))
 			return;
 	}
-	s->ip = (uint64_t)u->uc_mcontext.gregs[REG_RIP];
+	s->ip = box_shadow_ip((uint64_t)u->uc_mcontext.gregs[REG_RIP]);
 	if (sig == SIGVTALRM)
 		box_finish(s, BOX_TIMEOUT);
 	s->signal = sig;

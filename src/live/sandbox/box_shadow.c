@@ -4,12 +4,14 @@
 #include "arch/x86/x86_zydis.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 /*
  * Addresses a process cannot have (near null, and what no pointer of a user looks like) have memory in trials, too: at a
  * place of its own for each, the same for all who ask. The instruction that asked runs alone with its address register
- * moved there, and the register is put back.
+ * moved there, and the register is put back. It runs as a copy with a breakpoint behind it, which costs a fraction of a single step where the
+ * processor is not the machine's own; what repeats or jumps is stepped.
  */
 #define SHADOW 0x2f0000000000ul
 #define SHADOW_LEN (1ul << 20) /* addresses that far apart have the same memory */
@@ -24,6 +26,9 @@ static struct fix {
 } fixes[FIX_MAX];
 static unsigned fix_cnt;
 static uint32_t step_cnt;
+static uint8_t *copy;       /* the page for an instruction's copy */
+static uint64_t copied_from; /* where it stands, 0: none runs */
+static uint8_t copied_len;
 
 static bool decode(const uint8_t *p, size_t len, ZydisDecodedInstruction *in, ZydisDecodedOperand *ops)
 {
@@ -38,9 +43,11 @@ void box_shadow_init(void)
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	/* Functions of a library are found at their first call, which is not for a process that is locked. */
 	(void)decode(&nop, 1, &in, ops);
+	void *page = mmap((void *)BOX_COPY, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	copy = page == (void *)BOX_COPY ? page : NULL;
 }
 
-static int greg_of(ZydisRegister r)
+int box_greg(unsigned r)
 {
 	static const int regs[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
 				     REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
@@ -71,7 +78,7 @@ static bool is_read(const ZydisDecodedInstruction *in, const ZydisDecodedOperand
 
 static bool fix_operand(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, const ZydisDecodedOperandMem *m, greg_t *g)
 {
-	int base = greg_of(m->base), index = greg_of(m->index);
+	int base = box_greg(m->base), index = box_greg(m->index);
 	if (m->segment == ZYDIS_REGISTER_FS || m->segment == ZYDIS_REGISTER_GS || (base < 0 && m->base != ZYDIS_REGISTER_NONE) ||
 	    (index < 0 && m->index != ZYDIS_REGISTER_NONE))
 		return true;
@@ -89,6 +96,32 @@ static bool fix_operand(const ZydisDecodedInstruction *in, const ZydisDecodedOpe
 		return false;
 	fix_cnt++;
 	return true;
+}
+
+/* Whether the instruction does the same anywhere, once. */
+static bool can_move(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
+{
+	if (in->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE || in->meta.category == ZYDIS_CATEGORY_CALL ||
+	    in->meta.category == ZYDIS_CATEGORY_STRINGOP)
+		return false;
+	for (unsigned i = 0; i < in->operand_count; i++)
+		if (ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY && ops[i].mem.base == ZYDIS_REGISTER_RIP)
+			return false;
+	return true;
+}
+
+static void start_copy(const ZydisDecodedInstruction *in, greg_t *g)
+{
+	memcpy(copy, (const void *)(uintptr_t)g[REG_RIP], in->length);
+	copy[in->length] = 0xcc;
+	copied_from = (uint64_t)g[REG_RIP];
+	copied_len = in->length;
+	g[REG_RIP] = (greg_t)(uintptr_t)copy;
+}
+
+uint64_t box_shadow_ip(uint64_t ip)
+{
+	return copied_from && ip - BOX_COPY <= copied_len ? copied_from : ip;
 }
 
 enum box_shadow_say box_shadow_fault(void *context)
@@ -109,7 +142,10 @@ enum box_shadow_say box_shadow_fault(void *context)
 	}
 	for (unsigned i = 0; i < fix_cnt; i++)
 		g[fixes[i].reg] += (greg_t)fixes[i].delta;
-	g[REG_EFL] |= fix_cnt ? 0x100 : 0;
+	if (fix_cnt && copy && can_move(&in, ops))
+		start_copy(&in, g);
+	else
+		g[REG_EFL] |= fix_cnt ? 0x100 : 0;
 	return fix_cnt ? BOX_SHADOW_STEP : BOX_SHADOW_NO;
 }
 
@@ -118,6 +154,9 @@ bool box_shadow_stepped(void *context)
 	ucontext_t *u = context;
 	if (!fix_cnt)
 		return false;
+	if (copied_from)
+		u->uc_mcontext.gregs[REG_RIP] = (greg_t)(copied_from + copied_len);
+	copied_from = 0;
 	for (unsigned i = 0; i < fix_cnt; i++)
 		if (!fixes[i].stays)
 			u->uc_mcontext.gregs[fixes[i].reg] -= (greg_t)fixes[i].delta;

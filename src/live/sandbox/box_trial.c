@@ -20,7 +20,6 @@
 
 static uint64_t made[BOX_PAGE_MAX]; /* pages of the lazy region that were touched */
 static uint32_t made_cnt;
-static uint8_t saved[BOX_BLOCK_MAX]; /* first bytes of blocks, under the breakpoints */
 static uint32_t import_calls;
 static unsigned long fs_base;
 
@@ -148,22 +147,20 @@ static void fill_variables(const struct box *b)
 	}
 }
 
-/* --- before the lock ------------------------------------------------------------------------------------------------ */
-/* A breakpoint on every block, in this process's copy of the page; each is taken away when it is hit. */
-static bool put_breakpoints(struct box_shared *s)
+/* Other variables are what the input says they are. */
+static void patch_variables(const struct box *b)
 {
-	for (uint32_t i = 0; i < s->block_cnt; i++) {
-		uint8_t *p = (uint8_t *)(uintptr_t)s->blocks[i];
-		if (mprotect((void *)((uintptr_t)p & ~(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC))
-			return false;
-		saved[i] = *p;
+	const struct space *sp = image_space(b->opts.im);
+	const struct box_input *in = &b->shared->input;
+	for (uint32_t i = 0; i < in->patch_cnt && i < BOX_PATCH_MAX; i++) {
+		uint64_t at = in->patches[i].from, len = in->patches[i].to - at, va = at - b->slide;
+		int seg = len <= 8 ? space_seg_of_va(sp, va) : -1;
+		if (seg >= 0 && sp->segs[seg].perm & 2 && !sp->segs[seg].is_extern && va - sp->segs[seg].va + len <= sp->segs[seg].mem_len)
+			memcpy((void *)(uintptr_t)at, &in->patches[i].value, len);
 	}
-	/* Two blocks at one address would save the breakpoint: bytes first, breakpoints then. */
-	for (uint32_t i = 0; i < s->block_cnt; i++)
-		*(uint8_t *)(uintptr_t)s->blocks[i] = 0xcc;
-	return true;
 }
 
+/* --- before the lock ------------------------------------------------------------------------------------------------ */
 bool box_trial_prepare(struct box *b, struct box_regs *regs)
 {
 	struct box_shared *s = b->shared;
@@ -171,8 +168,9 @@ bool box_trial_prepare(struct box *b, struct box_regs *regs)
 	fill(&s->input, BOX_TRIAL_SP, BOX_STACK + BOX_STACK_LEN - BOX_TRIAL_SP);
 	fill_regs(&s->input, regs);
 	fill_variables(b);
+	patch_variables(b);
 	regs->rsp = BOX_TRIAL_SP;
-	return put_breakpoints(s) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
+	return box_cover_prepare(s) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
 
 /* --- running --------------------------------------------------------------------------------------------------------- */
@@ -243,7 +241,7 @@ static bool make_page(struct box *b, uint64_t at)
 	return true;
 }
 
-static uint64_t an_answer(uint64_t r)
+static uint64_t made_answer(uint64_t r)
 {
 	switch (r & 7) {
 	case 0:
@@ -260,6 +258,21 @@ static uint64_t an_answer(uint64_t r)
 	}
 }
 
+/* What the next import answers; `r` is made of seed and import. */
+static uint64_t an_answer(struct box_shared *s, uint64_t r)
+{
+	uint32_t i = import_calls++;
+	uint64_t v = made_answer(box_mix(r, i));
+	if (i >= BOX_ANSWER_MAX)
+		return v;
+	for (uint32_t k = 0; k < s->input.patch_cnt && k < BOX_PATCH_MAX; k++)
+		if (s->input.patches[k].from == BOX_ANSWER_AT(i))
+			v = s->input.patches[k].value;
+	s->answers[i] = v;
+	s->answer_cnt = i + 1;
+	return v;
+}
+
 /* A pointer to a function that is none answers as an import would, and leaves the same registers. */
 static bool answer_call(struct box *b, ucontext_t *u, uint64_t at)
 {
@@ -274,7 +287,7 @@ static bool answer_call(struct box *b, ucontext_t *u, uint64_t at)
 	uint64_t h = box_mix(box_mix(box_mix(s->trace, at), (uint64_t)g[REG_RDI]), (uint64_t)g[REG_RSI]);
 	s->trace = box_mix(h, (uint64_t)g[REG_RDX]);
 	s->import_calls++;
-	g[REG_RAX] = (greg_t)an_answer(box_mix(box_mix(s->input.seed, at), import_calls++));
+	g[REG_RAX] = (greg_t)an_answer(s, box_mix(s->input.seed, at));
 	for (size_t i = 0; i < sizeof(cleared) / sizeof(cleared[0]); i++)
 		g[cleared[i]] = 0;
 	if (u->uc_mcontext.fpregs)
@@ -285,28 +298,12 @@ static bool answer_call(struct box *b, ucontext_t *u, uint64_t at)
 	return true;
 }
 
-/* A breakpoint is taken away, and the instruction under it runs. */
-static bool hit_block(struct box_shared *s, greg_t *ip)
-{
-	uint64_t at = (uint64_t)*ip - 1;
-	bool found = false;
-	for (uint32_t i = 0; i < s->block_cnt && i < BOX_BLOCK_MAX; i++) {
-		if (s->blocks[i] != at)
-			continue;
-		*(uint8_t *)(uintptr_t)at = saved[i];
-		s->blocks_hit[i] = 1;
-		found = true;
-	}
-	*ip -= found;
-	return found;
-}
-
 bool box_trial_signal(struct box *b, int sig, uint64_t fault, void *context)
 {
 	ucontext_t *u = context;
 	greg_t *ip = &u->uc_mcontext.gregs[REG_RIP];
 	if (sig == SIGTRAP)
-		return box_shadow_stepped(u) || hit_block(b->shared, ip);
+		return box_shadow_stepped(u) || box_cover_hit(b->shared, u);
 	/* Through the stack's registers the processor calls such an address a bus error. */
 	if (sig != SIGSEGV && sig != SIGBUS)
 		return false;
@@ -328,7 +325,7 @@ uint64_t box_trial_import(struct box *b, uint32_t number, const uint64_t *args)
 	for (unsigned i = 0; i < 3; i++)
 		h = box_mix(h, args[i]);
 	s->trace = h;
-	return an_answer(box_mix(box_mix(s->input.seed, number), import_calls++));
+	return an_answer(s, box_mix(s->input.seed, number));
 }
 
 /* --- what it left --------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 #include "base/child_cc.h"
 #include "format/fmt.h"
-#include "live/sandbox/box.h"
+#include "live/verify/verify_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +28,9 @@ struct verify {
 	int code_fd;
 	struct box *box;
 	struct box_page *pages; /* of the first run, BOX_PAGE_MAX */
-	uint8_t *hit;           /* per block of the function: reached by a run that was compared */
-	uint8_t *hit_now;       /* ... by this run */
+	struct guide *guide;
+	struct cover cover;     /* of the function being verified */
+	struct guide_run *run;  /* the first run, for the guide */
 	struct box_outcome first; /* of the machine code, its pages in `pages` */
 	uint32_t late;          /* runs of the function that were out of time */
 };
@@ -141,9 +142,9 @@ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, 
 	v->code_fd = -1;
 	v->code_va = calloc(func_cnt + 1, sizeof(*v->code_va));
 	v->pages = calloc(BOX_PAGE_MAX, sizeof(*v->pages));
-	v->hit = calloc(BOX_BLOCK_MAX, 1);
-	v->hit_now = calloc(BOX_BLOCK_MAX, 1);
-	struct err *e = v->code_va && v->pages && v->hit && v->hit_now ? build(v, text) : &err_nomem;
+	v->run = calloc(1, sizeof(*v->run));
+	v->guide = guide_new();
+	struct err *e = v->code_va && v->pages && v->run && v->guide ? build(v, text) : &err_nomem;
 	const struct box_opts box = {.im = opts->im, .fd = opts->fd, .wall_ms = 100 * opts->cpu_ms + 20000,
 				     .cpu_s = C_TIMES * opts->cpu_ms / 1000 + 1, .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
 	if (!e)
@@ -168,8 +169,8 @@ void verify_close(struct verify *v)
 	buf_fini(&v->image_bytes);
 	free(v->code_va);
 	free(v->pages);
-	free(v->hit);
-	free(v->hit_now);
+	free(v->run);
+	guide_free(v->guide);
 	free(v);
 }
 
@@ -293,10 +294,10 @@ static struct err *still_differs(struct shrink *s, bool *ret)
 	return e;
 }
 
-static void keep_word(struct verify_verdict *ret, uint64_t at, uint64_t value)
+static void keep_word(struct verify_verdict *ret, uint64_t at, uint64_t value, uint64_t len)
 {
 	if (ret->word_cnt < VERIFY_WORD_MAX)
-		ret->words[ret->word_cnt++] = (struct verify_word){at, value};
+		ret->words[ret->word_cnt++] = (struct verify_word){at, value, len};
 	else
 		ret->more_words++;
 }
@@ -327,9 +328,19 @@ static struct err *try_range(struct shrink *s, struct box_patch r, struct verify
 	for (; at < r.to; at += 8) {
 		uint64_t value = box_trial_word(&s->trial, at);
 		if (value)
-			keep_word(ret, at, value);
+			keep_word(ret, at, value, 8);
 	}
 	return NULL;
+}
+
+/* Whether a word was among those that could be zero. */
+static bool is_made(const struct shrink *s, uint64_t at)
+{
+	uint64_t stack_len, stack = box_stack_args(&stack_len);
+	for (uint32_t i = 0; i < s->page_cnt; i++)
+		if (at - s->pages[i] < 4096)
+			return true;
+	return at < 48 || at - stack < stack_len;
 }
 
 static struct err *shrink(struct verify *v, uint32_t i, const struct box_trial *t, const struct box_outcome *c, struct verify_verdict *ret)
@@ -342,6 +353,8 @@ static struct err *shrink(struct verify *v, uint32_t i, const struct box_trial *
 	*s = (struct shrink){.v = v, .trial = *t, .code_va = v->code_va[i]};
 	s->trial.code_va = 0;
 	s->trial.cpu_ms = v->opts.cpu_ms;
+	if (t->patch_cnt)
+		memcpy(s->patches, t->patches, t->patch_cnt * sizeof(*t->patches));
 	s->trial.patches = s->patches;
 	push_pages(s, c);
 	push(s, stack, stack + stack_len);
@@ -349,14 +362,12 @@ static struct err *shrink(struct verify *v, uint32_t i, const struct box_trial *
 		push(s, 8 * (arg - 1), 8 * arg);
 	while (!e && s->todo_cnt)
 		e = try_range(s, s->todo[--s->todo_cnt], ret);
+	/* Answers and variables of the target are not made zero. */
+	for (uint32_t k = 0; k < t->patch_cnt; k++)
+		if (t->patches[k].to - t->patches[k].from <= 8 && !is_made(s, t->patches[k].from))
+			keep_word(ret, t->patches[k].from, t->patches[k].value, t->patches[k].to - t->patches[k].from);
 	free(s);
 	return e;
-}
-
-static void keep_hits(struct verify *v, uint32_t block_cnt)
-{
-	for (uint32_t k = 0; k < block_cnt; k++)
-		v->hit[k] |= v->hit_now[k] != 0;
 }
 
 /* What a difference is worth: none when the machine code differs from itself. */
@@ -380,20 +391,21 @@ static struct err *judge_difference(struct verify *v, uint32_t i, const struct b
 	e = box_try(v->box, t, &c);
 	if (e || !is_telling(&c) || !differ(&v->first, v->pages, &c, ret->why, sizeof(ret->why)))
 		return e;
-	keep_hits(v, MIN(ret->blocks, (uint32_t)BOX_BLOCK_MAX));
+	cover_keep(&v->cover);
 	ret->status = VERIFY_DIFFERS;
 	ret->inputs++;
 	ret->seed = t->seed;
 	return shrink(v, i, t, &c, ret);
 }
 
-static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct verify_verdict *ret)
+static struct err *one_trial(struct verify *v, uint32_t i, const struct guide_input *in, struct verify_verdict *ret)
 {
 	const struct verify_func *f = &v->funcs[i];
-	struct box_trial t = {.va = f->va, .seed = seed, .blocks = f->blocks, .block_cnt = f->block_cnt, .cpu_ms = v->opts.cpu_ms,
+	struct box_trial t = {.va = f->va, .seed = in->seed, .patches = in->patches, .patch_cnt = in->patch_cnt, .cpu_ms = v->opts.cpu_ms,
 			      .words = f->words, .word_cnt = f->word_cnt};
 	struct box_outcome c;
 	char why[sizeof(ret->why)];
+	cover_watch(&v->cover, &t);
 	struct err *e = box_try(v->box, &t, &v->first);
 	if (e)
 		return e;
@@ -404,10 +416,15 @@ static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct 
 			say_unclean(&v->first.result, ret->why, sizeof(ret->why));
 		return NULL;
 	}
-	uint32_t block_cnt = MIN(f->block_cnt, (uint32_t)BOX_BLOCK_MAX);
 	memcpy(v->pages, v->first.pages, v->first.page_cnt * sizeof(*v->pages));
-	memcpy(v->hit_now, v->first.blocks_hit, block_cnt);
+	memcpy(v->run->cmps, v->first.cmps, v->cover.watched_cnt * sizeof(*v->run->cmps));
+	memcpy(v->run->made, v->first.made, v->first.made_cnt * sizeof(*v->run->made));
+	memcpy(v->run->answers, v->first.answers, sizeof(v->run->answers));
+	v->run->made_cnt = v->first.made_cnt;
+	v->run->answer_cnt = v->first.answer_cnt;
+	cover_note(&v->cover, &v->first);
 	t.blocks = NULL;
+	t.branches = NULL;
 	t.code_va = v->code_va[i];
 	t.cpu_ms = v->opts.cpu_ms * C_TIMES;
 	e = box_try(v->box, &t, &c);
@@ -421,11 +438,58 @@ static struct err *one_seed(struct verify *v, uint32_t i, uint64_t seed, struct 
 	}
 	if (differ(&v->first, v->pages, &c, why, sizeof(why)))
 		return judge_difference(v, i, &t, ret);
-	keep_hits(v, block_cnt);
+	cover_keep(&v->cover);
+	guide_learn(v->guide, in, v->run);
 	ret->inputs++;
 	ret->status = VERIFY_EQUAL;
 	ret->why[0] = '\0';
 	return NULL;
+}
+
+static void put_patch(struct guide_input *in, uint64_t from, uint64_t to, uint64_t value)
+{
+	if (in->patch_cnt < GUIDE_PATCH_MAX && from < to)
+		in->patches[in->patch_cnt++] = (struct box_patch){from, to, value};
+}
+
+/* The input somebody gave: all zero but those words, and but for the target's own memory. */
+static void given_input(const struct verify *v, struct guide_input *in)
+{
+	const struct space *s = image_space(v->opts.im);
+	uint64_t first = UINT64_MAX, last = 0;
+	for (uint32_t i = 0; i < s->seg_cnt; i++) {
+		first = MIN(first, s->segs[i].va);
+		last = MAX(last, s->segs[i].va + s->segs[i].mem_len);
+	}
+	*in = (struct guide_input){.seed = v->opts.seed};
+	put_patch(in, 0, 48, 0);
+	put_patch(in, VERIFY_ANSWER_AT + 8 * VERIFY_ANSWER_MAX, first + box_slide(v->box), 0);
+	put_patch(in, last + box_slide(v->box), UINT64_MAX, 0);
+	for (uint32_t i = 0; i < v->opts.word_cnt; i++)
+		put_patch(in, v->opts.words[i].at, v->opts.words[i].at + v->opts.words[i].len, v->opts.words[i].value);
+}
+
+static struct err *run_trials(struct verify *v, uint32_t i, struct verify_verdict *ret)
+{
+	struct guide_input *in = calloc(1, sizeof(*in));
+	struct err *e = in ? NULL : &err_nomem;
+	uint32_t seeds = v->opts.has_input ? 1 : v->opts.seeds;
+	bool is_enough = false;
+	guide_begin(v->guide, &v->cover, v->opts.seed, seeds);
+	for (uint32_t k = 0; !e && k < seeds && ret->status != VERIFY_DIFFERS && !is_enough; k++) {
+		e = check(v);
+		if (e)
+			break;
+		guide_next(v->guide, in);
+		if (v->opts.has_input)
+			given_input(v, in);
+		e = one_trial(v, i, in, ret);
+		cover_count(&v->cover, ret);
+		bool is_whole = ret->blocks_hit == ret->blocks && ret->edges_hit == ret->edges;
+		is_enough = (ret->inputs >= ENOUGH_INPUTS && is_whole) || v->late >= LATE_MAX + ret->inputs;
+	}
+	free(in);
+	return e;
 }
 
 struct err *verify_run(struct verify *v, uint32_t i, struct verify_verdict *ret)
@@ -439,19 +503,10 @@ struct err *verify_run(struct verify *v, uint32_t i, struct verify_verdict *ret)
 		snprintf(ret->why, sizeof(ret->why), "there is no C for it");
 		return NULL;
 	}
-	memset(v->hit, 0, BOX_BLOCK_MAX);
+	if (!cover_init(&v->cover, &v->funcs[i]))
+		return &err_nomem;
 	v->late = 0;
-	bool is_enough = false;
-	for (uint32_t k = 0; k < v->opts.seeds && ret->status != VERIFY_DIFFERS && !is_enough; k++) {
-		struct err *e = check(v);
-		if (!e)
-			e = one_seed(v, i, k, ret);
-		if (e)
-			return e;
-		ret->blocks_hit = 0;
-		for (uint32_t n = 0; n < MIN(ret->blocks, (uint32_t)BOX_BLOCK_MAX); n++)
-			ret->blocks_hit += v->hit[n];
-		is_enough = (ret->inputs >= ENOUGH_INPUTS && ret->blocks_hit == ret->blocks) || v->late >= LATE_MAX + ret->inputs;
-	}
-	return NULL;
+	struct err *e = run_trials(v, i, ret);
+	cover_fini(&v->cover);
+	return e;
 }

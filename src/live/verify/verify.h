@@ -12,7 +12,7 @@
  * imports called in order with their first arguments. This is testing, not proof: a verdict says on how many
  * inputs, and which share of the function's blocks they reached. It is what the target's own process says.
  */
-#define VERIFY_ENGINE_VERSION 1 /* raised whenever the same function and the same C could get another verdict */
+#define VERIFY_ENGINE_VERSION 2 /* raised whenever the same function and the same C could get another verdict */
 
 enum verify_status { VERIFY_NOT_RUN, VERIFY_COMPILES, VERIFY_EQUAL, VERIFY_DIFFERS, VERIFY_UNREPEATABLE, VERIFY_INCONCLUSIVE,
 		     VERIFY_STATUS_COUNT };
@@ -37,11 +37,15 @@ struct verify_func {
 	uint32_t word_cnt;
 };
 
-#define VERIFY_WORD_MAX 24
+#define VERIFY_WORD_MAX 48
+#define VERIFY_ANSWER_AT 1024 /* words of answers begin here */
+#define VERIFY_ANSWER_MAX 64
 
-/* A word of an input: below 48 an integer argument, at / 8 by the order of the ABI; else at an address of the process. */
+/* A word of an input: below 48 an integer argument, at / 8 by the order of the ABI; at VERIFY_ANSWER_AT + 8 * i what the `i`th import called
+ * answers; else `len` bytes at an address of the process. */
 struct verify_word {
 	uint64_t at, value;
+	uint64_t len; /* 1 to 8 */
 };
 
 struct verify_verdict {
@@ -50,7 +54,8 @@ struct verify_verdict {
 	uint32_t tried;         /* seeds */
 	uint32_t blocks, blocks_hit; /* of the function; by those runs */
 	uint32_t edges, edges_hit;
-	uint64_t seed;          /* of the first difference, and its input as small as it was found: these words, zero elsewhere */
+	uint64_t seed;          /* of the first difference, and its input as small as it was found: these words, zero in other arguments
+				   and made memory */
 	struct verify_word words[VERIFY_WORD_MAX];
 	uint32_t word_cnt;
 	uint32_t more_words;    /* that are not listed */
@@ -65,6 +70,10 @@ struct verify_opts {
 	const char *header;     /* the text of scry.h */
 	size_t header_len;
 	uint32_t seeds;         /* at most so many a function */
+	uint64_t seed;          /* the first of them */
+	bool has_input;         /* one run only, on that seed with these words, as a verdict has them */
+	const struct verify_word *words;
+	uint32_t word_cnt;      /* at most VERIFY_WORD_MAX */
 	uint32_t cpu_ms;        /* a run of the machine code at most; its C, where every instruction is a statement, has 20 times that */
 	/* Asked now and then whether to go on; its error is what the call fails with. May be null. */
 	struct err *(*check)(void *ctx);
