@@ -596,8 +596,8 @@ static struct ir_func *random_block(void)
 	assert_non_null(f);
 	ir_block_begin(f, ir_block_new(f, 0x1000));
 	ir_origin_set(f, 0x1000, 4);
-	for (unsigned n = 6 + rng() % 24; n; n--) {
-		uint32_t loc = loc_of(rng() % 3, IR_W64);
+	for (unsigned n = 6 + (unsigned)(rng() % 24); n; n--) {
+		uint32_t loc = loc_of((unsigned)(rng() % 3), IR_W64);
 		struct ir_rec rec = {.op = IR_GET, .width = IR_W64, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE, .aux = loc};
 		unsigned what = cnt < 2 ? 0 : rng() % 4;
 		if (what == 1) {
