@@ -73,6 +73,42 @@ static unsigned hex_value(char c)
 	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
 }
 
+/* Digits that were meant as an integer, whether they fit or not. */
+static bool is_digits(const char *s)
+{
+	s += *s == '-' || *s == '+';
+	bool is_hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+	s += is_hex ? 2 : 0;
+	return *s && strspn(s, is_hex ? "0123456789abcdefABCDEF" : "0123456789") == strlen(s);
+}
+
+/* f64:X and f32:X: whatever strtod() knows, infinities and hexadecimal ones too. */
+static struct err *read_named_float(const char *rest, const char *word, bool is_single, struct box_arg *ret)
+{
+	char *end = NULL;
+	errno = 0;
+	if (is_single) {
+		float f = strtof(rest, &end);
+		memcpy(&ret->value, &f, sizeof(f));
+	} else {
+		double d = strtod(rest, &end);
+		memcpy(&ret->value, &d, sizeof(d));
+	}
+	ret->kind = is_single ? BOX_ARG_F32 : BOX_ARG_F64;
+	if (!*rest || *rest == ' ' || *end || (errno == ERANGE && fabs(strtod(rest, NULL)) > 1))
+		return err_new(ERR_INVALID, "%s: a floating point number of that width belongs here", word);
+	return NULL;
+}
+
+static bool is_infinite(const struct box_arg *a)
+{
+	double d;
+	float f;
+	memcpy(&d, &a->value, sizeof(d));
+	memcpy(&f, &a->value, sizeof(f));
+	return a->kind == BOX_ARG_F32 ? isinf(f) : a->kind == BOX_ARG_F64 && isinf(d);
+}
+
 /* Pairs of hex digits, with spaces between or not. */
 static struct err *read_hex(const char *s, const char *word, struct arena *a, struct box_arg *ret)
 {
@@ -127,63 +163,134 @@ static struct err *read_arg(struct ses_snap *sn, const char *word, struct arena 
 		ret->is_va = true;
 		return e;
 	}
+	if (has_prefix(word, "f64:", &rest) || has_prefix(word, "f32:", &rest))
+		return read_named_float(rest, word, word[1] == '3', ret);
 	bool is_text = has_prefix(word, "str:", &rest);
-	if (!is_text && (read_int(word, &ret->value) || read_float(word, ret)))
+	if (!is_text && read_int(word, &ret->value))
 		return NULL;
+	bool is_float = !is_text && !is_digits(word) && read_float(word, ret);
+	if (is_float && !is_infinite(ret))
+		return NULL;
+	if (is_float || (!is_text && is_digits(word)))
+		return err_fix(err_new(ERR_INVALID, "%s: is too large a number", word), "str:%s passes it as text", word);
 	*ret = (struct box_arg){.kind = BOX_ARG_BUF, .bytes = (const uint8_t *)(is_text ? rest : word)};
 	ret->len = (uint32_t)MIN(strlen((const char *)ret->bytes) + 1, (size_t)UINT32_MAX);
 	return NULL;
 }
 
 /* --- what the prototype says ------------------------------------------------------------------------------------------ */
-/* 32 or 64 for float and double, 0 for all else. */
+/* Bits of a floating point type that can be passed or given back: 32, 64, and 80 of a long double; 0 for all else. */
 static unsigned float_bits(const struct types *t, struct types_ref r)
 {
 	const struct types_type *y = types_get(t, types_real(t, r).id);
-	bool is_binary = y->kind == TYPES_FLOAT && y->base != TYPES_B_DEC32 && y->base != TYPES_B_DEC64;
-	return is_binary && (y->len == 4 || y->len == 8) ? (unsigned)y->len * 8 : 0;
-}
-
-/* An integer somebody wrote where a float or double is taken. */
-static void convert_args(const struct types *t, uint32_t func, struct ops_invoke *v)
-{
-	uint32_t cnt;
-	const struct types_param *params = types_params(t, func, &cnt);
-	for (uint32_t i = 0; i < cnt && i < v->arg_cnt; i++) {
-		struct box_arg *a = &v->args[i];
-		unsigned bits = float_bits(t, params[i].type);
-		double d;
-		if (!bits || a->kind == BOX_ARG_BUF || a->is_va)
-			continue;
-		if (a->kind == BOX_ARG_INT) {
-			d = (double)(int64_t)a->value;
-		} else if (a->kind == BOX_ARG_F32) {
-			float f;
-			memcpy(&f, &a->value, sizeof(f));
-			d = (double)f;
-		} else {
-			memcpy(&d, &a->value, sizeof(d));
-		}
-		float f = (float)d;
-		a->value = 0;
-		memcpy(&a->value, bits == 32 ? (const void *)&f : (const void *)&d, bits / 8);
-		a->kind = bits == 32 ? BOX_ARG_F32 : BOX_ARG_F64;
+	switch (y->kind == TYPES_FLOAT ? y->base : TYPES_B_VOID) {
+	case TYPES_B_FLOAT:
+	case TYPES_B_FLOAT32:
+		return 32;
+	case TYPES_B_DOUBLE:
+	case TYPES_B_FLOAT64:
+	case TYPES_B_FLOAT32X:
+		return 64;
+	case TYPES_B_LDOUBLE:
+	case TYPES_B_FLOAT80:
+	case TYPES_B_FLOAT64X:
+		return 80;
+	default:
+		return 0;
 	}
 }
 
-static void take_result_type(const struct types *t, uint32_t func, struct ops_invoke *v)
+static struct err *bad_arg(const struct types *t, struct types_ref r, uint32_t i, const char *what)
 {
-	struct types_ref r = types_real(t, types_get(t, func)->target);
+	_cleanup_buf_ struct buf text = {0};
+	types_print(t, r, "", &text);
+	while (text.len && text.data[text.len - 1] == ' ')
+		text.len--;
+	return err_new(ERR_INVALID, "argument %u: the function takes %.*s, %s", i + 1, (int)text.len, text.len ? text.data : "", what);
+}
+
+/* What was given for a float or double, as one. */
+static void convert_float(struct box_arg *a, unsigned bits)
+{
+	double d;
+	float f;
+	if (a->kind == BOX_ARG_INT) {
+		d = (double)(int64_t)a->value;
+	} else if (a->kind == BOX_ARG_F32) {
+		memcpy(&f, &a->value, sizeof(f));
+		d = (double)f;
+	} else {
+		memcpy(&d, &a->value, sizeof(d));
+	}
+	f = (float)d;
+	a->value = 0;
+	memcpy(&a->value, bits == 32 ? (const void *)&f : (const void *)&d, bits / 8);
+	a->kind = bits == 32 ? BOX_ARG_F32 : BOX_ARG_F64;
+}
+
+/* As signed or as unsigned. */
+static bool fits(uint64_t v, uint64_t len)
+{
+	unsigned bits = (unsigned)len * 8;
+	return bits >= 64 || v >> bits == 0 || (int64_t)v >> (bits - 1) == -1;
+}
+
+static struct err *check_arg(const struct types *t, struct types_ref r, uint32_t i, struct box_arg *a)
+{
+	const struct types_type *y = types_get(t, types_real(t, r).id);
+	unsigned bits = float_bits(t, r);
+	bool is_place = a->kind == BOX_ARG_BUF || a->is_va, is_int = y->kind == TYPES_INT || y->kind == TYPES_ENUM;
+	if (bits == 32 || bits == 64) {
+		if (is_place)
+			return bad_arg(t, r, i, "not an address or text");
+		convert_float(a, bits);
+		return NULL;
+	}
+	if (y->kind != TYPES_VALIST && ((!is_int && y->kind != TYPES_POINTER && !(y->flags & TYPES_F_TRANSPARENT)) || y->len > 8))
+		return bad_arg(t, r, i, "which cannot be passed yet");
+	if (a->kind == BOX_ARG_F32 || a->kind == BOX_ARG_F64)
+		return bad_arg(t, r, i, "no floating point number");
+	if (is_int && y->len < 8 && is_place)
+		return bad_arg(t, r, i, "too short for an address or text");
+	return is_int && !is_place && !fits(a->value, y->len) ? bad_arg(t, r, i, "too short for this number") : NULL;
+}
+
+static struct err *check_args(const struct types *t, const struct types_type *func, uint32_t id, struct ops_invoke *v)
+{
+	uint32_t cnt;
+	const struct types_param *params = types_params(t, id, &cnt);
+	if (func->flags & (TYPES_F_CONVENTIONS & ~(uint32_t)TYPES_F_SYSV_ABI))
+		return err_new(ERR_UNSUPPORTED, "the function is called by another convention than the System V ABI's");
+	if (!(func->flags & TYPES_F_NOPROTO) && (v->arg_cnt < cnt || (v->arg_cnt > cnt && !(func->flags & TYPES_F_VARIADIC))))
+		return err_new(ERR_INVALID, "%.*s takes %s%u argument%s; given were %u", (int)v->name.len, v->name.s,
+			       func->flags & TYPES_F_VARIADIC ? "at least " : "", cnt, cnt == 1 ? "" : "s", v->arg_cnt);
+	for (uint32_t i = 0; i < cnt && i < v->arg_cnt; i++) {
+		struct err *e = check_arg(t, params[i].type, i, &v->args[i]);
+		if (e)
+			return e;
+	}
+	return NULL;
+}
+
+static struct err *take_result_type(const struct types *t, const struct types_type *func, struct ops_invoke *v)
+{
+	struct types_ref r = types_real(t, func->target);
 	const struct types_type *y = types_get(t, r.id);
+	bool is_whole = y->kind == TYPES_VOID || y->kind == TYPES_POINTER || ((y->kind == TYPES_INT || y->kind == TYPES_ENUM) && y->len <= 8);
 	v->ret_float = float_bits(t, r);
+	if (!is_whole && !v->ret_float)
+		return err_fix(err_new(ERR_INVALID, "%.*s gives back a value that is in several registers or in memory", (int)v->name.len, v->name.s),
+			       "--ret long shows the first register; what is longer than 16 bytes goes where a first argument out:N points");
 	v->ret_bits = y->kind == TYPES_VOID ? 0 : 64;
 	if ((y->kind == TYPES_INT || y->kind == TYPES_ENUM) && y->len < 8)
 		v->ret_bits = (unsigned)y->len * 8;
 	v->ret_is_unsigned = y->kind == TYPES_POINTER || (y->kind == TYPES_INT && !types_is_signed(t, r));
+	return NULL;
 }
 
-/* What cannot be read is as if nobody had said it. */
-static void obey_prototype(struct ses_snap *sn, struct ops_invoke *v)
+/* What the prototype says of arguments and, unless the request says that, of the result. A prototype that cannot be read is as if
+ * nobody had said it. */
+static struct err *obey_prototype(struct ses_snap *sn, struct ops_invoke *v, bool has_ret)
 {
 	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
 	struct types_ref r;
@@ -193,12 +300,19 @@ static void obey_prototype(struct ses_snap *sn, struct ops_invoke *v)
 		ses_types_know(ts, v->prototype.s, v->prototype.len);
 		e = ses_types_parse_proto(ts, v->prototype.s, v->prototype.len, &r, &name);
 	}
-	if (!e) {
-		r = types_real(ts->t, r);
-		convert_args(ts->t, r.id, v);
-		take_result_type(ts->t, r.id, v);
+	if (e) {
+		err_free(e);
+		return NULL;
 	}
-	err_free(e);
+	r = types_real(ts->t, r);
+	const struct types_type *func = types_get(ts->t, r.id);
+	e = take_result_type(ts->t, func, v);
+	/* With its result in memory a function has an argument more. */
+	if (e && has_ret) {
+		err_free(e);
+		return NULL;
+	}
+	return e ? e : check_args(ts->t, func, r.id, v);
 }
 
 static struct err *find_func(struct ops_req *rq, struct ses_snap *sn, struct ops_invoke *v)
@@ -230,13 +344,13 @@ struct err *ops_invoke_read(struct ops_req *rq, struct ses_snap *sn, struct ops_
 	if (e)
 		return e;
 	ret->prototype = ses_prototype_at(sn, ret->va, rq->arena, NULL);
-	obey_prototype(sn, ret);
-	if (as) {
-		ret->ret_float = !strcmp(as, "double") ? 64 : !strcmp(as, "float") ? 32 : 0;
+	e = obey_prototype(sn, ret, as != NULL);
+	if (!e && as) {
+		ret->ret_float = !strcmp(as, "ldouble") ? 80 : !strcmp(as, "double") ? 64 : !strcmp(as, "float") ? 32 : 0;
 		ret->ret_bits = !strcmp(as, "int") || !strcmp(as, "uint") ? 32 : !strcmp(as, "void") ? 0 : 64;
 		ret->ret_is_unsigned = !strcmp(as, "uint") || !strcmp(as, "ulong");
 	}
-	return NULL;
+	return e;
 }
 
 struct err *ops_invoke_limits(struct ops_req *rq, struct box_opts *ret)
@@ -253,13 +367,15 @@ struct err *ops_invoke_limits(struct ops_req *rq, struct box_opts *ret)
 }
 
 /* --- the answer ------------------------------------------------------------------------------------------------------- */
-static double float_of(const struct ops_invoke *v, const struct box_result *r)
+static long double float_of(const struct ops_invoke *v, const struct box_result *r)
 {
+	long double l = 0;
 	double d;
 	float f;
+	memcpy(&l, r->st0, sizeof(r->st0));
 	memcpy(&d, r->xmm0, sizeof(d));
 	memcpy(&f, r->xmm0, sizeof(f));
-	return v->ret_float == 32 ? (double)f : d;
+	return v->ret_float == 80 ? l : v->ret_float == 32 ? (long double)f : (long double)d;
 }
 
 /* The result cut to its width, with its sign. */
@@ -351,15 +467,21 @@ static void json_text(struct json *j, const char *key, struct ses_text t)
 		json_null(j);
 }
 
-static void json_number(struct json *j, double d)
+/* Digits that tell one from the next. */
+static int digits_of(const struct ops_invoke *v)
 {
-	char text[40];
+	return v->ret_float == 80 ? 21 : 17;
+}
+
+static void json_number(struct json *j, long double d, int digits)
+{
+	char text[60];
 	/* JSON has no other numbers. */
 	if (!isfinite(d)) {
 		json_str(j, isnan(d) ? "nan" : d > 0 ? "inf" : "-inf");
 		return;
 	}
-	snprintf(text, sizeof(text), "%.17g", d);
+	snprintf(text, sizeof(text), "%.*Lg", digits, d);
 	json_sep(j);
 	buf_add_str(j->out, text);
 }
@@ -419,7 +541,7 @@ static void out_json(struct ops_req *rq, struct ses_snap *sn, struct box *b, con
 		json_i64(j, (int64_t)int_of(v, r));
 	json_key(j, "ret_float");
 	if (has_ret && v->ret_float)
-		json_number(j, float_of(v, r));
+		json_number(j, float_of(v, r), digits_of(v));
 	else
 		json_null(j);
 	json_mem(j, b, v, r);
@@ -467,7 +589,7 @@ static void dump(struct buf *out, const uint8_t *p, uint32_t len)
 static void out_ret(struct buf *out, const struct ops_invoke *v, const struct box_result *r)
 {
 	if (v->ret_float) {
-		buf_printf(out, " %.17g\n", float_of(v, r));
+		buf_printf(out, " %.*Lg\n", digits_of(v), float_of(v, r));
 		return;
 	}
 	if (!v->ret_bits) {

@@ -52,7 +52,7 @@ static const struct ops_param p_verify[] = {
 #define P_ARGS                                                                                                          \
 	{.name = "args", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "ARGS",                        \
 	 .help = "-5, 0x1f, 1.5, 1.5f, text, buf:N, buf:HEX, out:N, addr:NAME, str:TEXT"},                                        \
-	{.name = "ret", .type = OPS_CHOICE, .choices = "int|uint|long|ulong|double|float|void", .value = "TYPE",                 \
+	{.name = "ret", .type = OPS_CHOICE, .choices = "int|uint|long|ulong|double|float|ldouble|void", .value = "TYPE",                 \
 	 .help = "what it returns, when no prototype says it"},                                                                  \
 	{.name = "timeout_ms", .type = OPS_INT, .value = "N", .help = "milliseconds until it is killed (2000)"},                 \
 	P_FLAG("yes_run_target", "agree to running code of this file, once and for all")
@@ -358,11 +358,13 @@ static const struct ops_op ops_all[] = {
 		    "inputs gave the same results, memory and calls, and which part of the function they reached: a test, no proof."},
 	{.name = "call", .cap = SES_CAP_RUN_TARGET, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_call,
 	 .run = ops_call_func, .help = "call a function of the target with these arguments",
-	 .details = "Runs code of the target in a locked-down process; agree with --yes-run-target, once for a file. Arguments are numbers "
-		    "(-5, 0x1f), floating point numbers (1.5 a double, 1.5f a float), text (as a C string), buf:N (N zero bytes), buf:HEX (bytes; "
-		    "buf:0x10 is one), out:N (N bytes of 0xaa, to be written), addr:NAME (where that lies in the process), str:TEXT (text whatever "
-		    "it looks like). Pure functions of libc are libc's own, allocation works, exit and abort end the call, other imports answer 0 "
-		    "and are counted."},
+	 .details = "Runs code of the target in a locked-down process; agree with --yes-run-target, once for a file. The "
+		    "process has no files, network, other "
+		    "processes or system calls; that does not protect from faults of the kernel or of the processor. Arguments are numbers "
+		    "(-5, 0x1f), floating point numbers (1.5 or f64:1.5 a double, 1.5f or f32:1.5 a float), text (as a C string), buf:N (N zero "
+		    "bytes), buf:HEX (bytes; buf:0x10 is one), out:N (N bytes of 0xaa, to be written), addr:NAME (where that lies in the "
+		    "process), str:TEXT (text whatever it looks like). Where a prototype is known, what it does not take is refused. Pure functions "
+		    "of libc are libc's own, allocation works, exit and abort end the call, other imports answer 0 and are counted."},
 	{.name = "native_build", .cap = SES_CAP_WRITE_FILES, .shape = OPS_OBJECT, .needs_target = true, .params = p_native_build,
 	 .columns = c_native, .run = ops_native_build, .help = "functions as C, compiled into one image that is run in place",
 	 .details = "A shared object of the system: imported functions are its imports, calls between the functions are direct, its code needs no "

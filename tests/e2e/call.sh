@@ -18,6 +18,12 @@ int sum(const unsigned char *p, int n) { int r = 0; while (n--) r += *p++; retur
 int counter = 40;
 int next(int *p) { return ++*p; }
 void nothing(void) {}
+long double wide(double x) { return (long double)x / 3; }
+int narrow(signed char a, unsigned char b) { return a + b; }
+struct two { long a, b; };
+long first(struct two t, int i) { return t.a + i; }
+struct two pair(long a) { struct two t = {a, a + 1}; return t; }
+int some(int n, ...) { return n; }
 void leave(int n) { exit(n); }
 int main(void) { return 0; }
 C
@@ -55,6 +61,41 @@ json "an address of the target" 'd["ret_int"] == 41' call $G next addr:counter -
 json "nothing is left for the next call" 'd["ret_int"] == 41' call $G next addr:counter --json
 json "no result" 'd["ret"] is None and d["ret_int"] is None and d["end"] == "returned"' call $G nothing --json
 json "an import that ends it" 'd["end"] == "exited" and d["import"] == "exit" and d["ret"] is None' call $G leave 3 --json
+json "a long double" 'abs(d["ret_float"] * 3 - 1) < 1e-15' call $G wide 1.0 --json
+like "with all its digits" '0\.333333333333333333342' "$(call $G wide 1.0)"
+json "by name" 'd["ret_float"] == 2.5' call $G half f64:0x1.4p2 --json
+json "an infinity" 'd["ret_float"] == "inf"' call $G half f64:inf --json
+json "a float by name" 'd["ret_float"] == 2.5' call $G third f32:3 1.5 --json
+json "narrow numbers, signed or not" 'd["ret_int"] == 254' call $G narrow -1 255 --json
+status "a number of more than 64 bits" 2 call $G ten 18446744073709551616 2 3 4 5 6 7 8 9 10
+like "is no text" 'too large a number' "$ERR"
+status "nor a negative one" 2 call $G next -9223372036854775809
+status "nor in hex" 2 call $G next 0x10000000000000000
+status "more than a double" 2 call $G half 1e400
+status "more than its type" 2 call $G add 4294967296 1
+like "which it says" 'argument 1: the function takes int, too short' "$ERR"
+status "text for a number" 2 call $G add abc 1
+status "text for a double" 2 call $G half abc
+status "a float for a pointer" 2 call $G upper 1.5
+like "says what it takes" 'takes char \*, no floating point number' "$ERR"
+status "a float for an integer" 2 call $G add 1.5 1
+status "one too many" 2 call $G add 1 2 3
+like "says how many" 'add takes 2 arguments; given were 3' "$ERR"
+status "one too few" 2 call $G add 1
+status "a structure" 2 call $G first 1 2
+status "a structure as result" 2 call $G pair 5
+like "says how, all the same" 'ret long' "$ERR"
+json "which works" 'd["ret_int"] == 5' call $G pair 5 --ret long --json
+status "any number of arguments" 0 call $G some 1 2 3 4
+status "but not fewer than are named" 2 call $G some
+for word in out: out:-1 out:0x10 out:1048577 buf:1048577 buf:f f64: f64:x f64:1e400 f32:1e40 'f64: 1'; do
+	status "no argument: '$word'" 2 call $G upper "$word"
+done
+for word in -0 +5 010 0x0F; do
+	status "a number: $word" 0 call $G add $word 1
+done
+status "a limit of nothing" 2 "$SCRY" call $G add 1 2 --timeout-ms 0
+status "a limit of too much" 2 "$SCRY" call $G add 1 2 --timeout-ms 600001
 status "for people" 0 call $G add -10 2
 like "signed, unsigned and hex" 'returned 0xfffffff8 = -8, unsigned 4294967288' "$OUT"
 status "a dump" 0 call $G upper hello
