@@ -19,6 +19,8 @@ struct err *ops_resolve(struct ops_req *rq);
 struct err *ops_bytes(struct ops_req *rq);
 struct err *ops_search(struct ops_req *rq);
 struct err *ops_xrefs(struct ops_req *rq);
+struct err *ops_look(struct ops_req *rq);
+struct err *ops_reference(struct ops_req *rq);
 struct err *ops_heads(struct ops_req *rq);
 struct err *ops_disasm(struct ops_req *rq);
 struct err *ops_blocks(struct ops_req *rq);
@@ -76,6 +78,10 @@ struct ses_far_xref;
 struct ses_far_list;
 _must_use_ struct err *ops_far_xrefs(struct ops_req *rq, uint64_t va, uint32_t limit, struct ses_far_list *ret);
 const char *ops_far_label(struct ops_req *rq, const struct ses_far_xref *x);
+
+/* Appends the declaration of the struct, union or enum that has this name, or that a typedef of this name is; false when none is. */
+struct ses_typeset;
+bool ops_put_type(struct ses_typeset *ts, const char *name, struct buf *out);
 
 /* The answer's etag into rq->out, of a page of the listing only what is known before it is made. */
 void ops_etag_begin(struct ops_req *rq);

@@ -71,10 +71,16 @@ struct err *ops_run(struct ops_req *rq)
 
 /* --- what handlers share --- */
 
+/* Of what is about no target: lists that never change. */
+static uint64_t rev_of(const struct ops_req *rq)
+{
+	return rq->sn ? ses_snap_rev(rq->sn) : 0;
+}
+
 void ops_set_next(struct ops_req *rq, uint64_t a, uint64_t b)
 {
 	rq->out->has_more = true;
-	snprintf(rq->out->next, sizeof(rq->out->next), "%llx.%llx.%llx", (unsigned long long)ses_snap_rev(rq->sn), (unsigned long long)a,
+	snprintf(rq->out->next, sizeof(rq->out->next), "%llx.%llx.%llx", (unsigned long long)rev_of(rq), (unsigned long long)a,
 		 (unsigned long long)b);
 }
 
@@ -93,9 +99,9 @@ struct err *ops_get_cursor(struct ops_req *rq, uint64_t *ret_a, uint64_t *ret_b)
 	}
 	if (k != 3 || p)
 		return err_new(ERR_INVALID, "cursor: '%s' is not one of scry's", c);
-	if (n[0] != ses_snap_rev(rq->sn))
+	if (n[0] != rev_of(rq))
 		return err_fix(err_new(ERR_STALE, "cursor: it belongs to revision %llu, this is %llu", (unsigned long long)n[0],
-				       (unsigned long long)ses_snap_rev(rq->sn)), "begin the list anew");
+				       (unsigned long long)rev_of(rq)), "begin the list anew");
 	*ret_a = n[1];
 	*ret_b = n[2];
 	return NULL;

@@ -73,6 +73,10 @@ static const struct ops_param p_xrefs[] = {P_ADDR(true, "the place referred to, 
 					   P_FLAG("to", "references to ADDR (this is what happens anyway)"),
 					   P_FLAG("from", "references that leave the item at ADDR"),
 					   P_FLAG("whole", "with --from: those of the whole function"), P_LIST, P_FILTER, P_COMMON};
+static const struct ops_param p_look[] = {P_ADDR(true, "a function, or what else stands there"), P_LIST, P_COMMON};
+static const struct ops_param p_reference[] = {
+	{.name = "word", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "WORD", .help = "what it is about; all of them"},
+	P_LIST, P_COMMON};
 static const struct ops_param p_callgraph[] = {
 	P_FUNC(false, "begin here; the whole program when left out"),
 	{.name = "depth", .type = OPS_INT, .value = "N", .help = "follow calls N deep from FUNC (1)"},
@@ -311,6 +315,10 @@ static const struct ops_column c_native[] = {{"path", "path", 'l'}, {"functions"
 					     {"bytes", "bytes", 'l'}, {"text_bytes", "of code", 'l'}, {"text_relocs", "relocations in code", 'l'},
 					     {"data_relocs", "relocations in data", 'l'}, {"imports", "imports", 'l'}, {"sha256", "SHA-256", 'l'},
 					     {"ms", "milliseconds", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_look[] = {{"what", "WHAT", 'l'}, {"addr", "ADDR", 'r'}, {"name", "NAME", 'l'}, {"count", "COUNT", 'r'},
+					   {"kind", "KIND", 'l'}, {"type", "TYPE", 'l'}, {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_reference[] = {{"op", "OPERATION", 'l'}, {"capability", "NEEDS", 'l'}, {"help", "WHAT IT DOES", 'l'},
+						{NULL, NULL, 0}};
 static const struct ops_column c_doctor[] = {{"ok", "OK", 'l'}, {"what", "WHAT", 'l'}, {"why", "WHY", 'l'}, {"fix", "WHAT TO DO", 'l'},
 					     {NULL, NULL, 0}};
 static const struct ops_column c_analyze[] = {{"file", "file", 'l'}, {"functions", "functions", 'l'}, {"instructions", "instructions", 'l'},
@@ -374,6 +382,10 @@ static const struct ops_op ops_all[] = {
 	 .details = "Beside the target it was built of, in a locked-down process, as call does; agree with --yes-run-target. An image that "
 		    "was not built here, or whose bytes changed since, is refused."},
 	READ("xrefs", OPS_LIST, p_xrefs, c_xrefs, ops_xrefs, "who refers to an address, or what it refers to"),
+	{.name = "look", .cap = SES_CAP_READ, .shape = OPS_LIST, .needs_target = true, .params = p_look, .columns = c_look, .run = ops_look,
+	 .help = "all that is known of one place: C, callers, callees, strings, types, comments",
+	 .details = "The first item says what it is and how much there is of each thing; then come the nearest of each, the C in pieces of lines, and "
+		    "the rest. --max-bytes cuts it anywhere, and --cursor goes on there."},
 	READ("callgraph", OPS_LIST, p_callgraph, c_calls, ops_callgraph, "who calls whom"),
 	READ("strings", OPS_LIST, p_strings, c_strings, ops_strings, "the strings found"),
 	READ("imports", OPS_LIST, p_list, c_imports, ops_imports, "what the program takes from libraries"),
@@ -477,6 +489,8 @@ static const struct ops_op ops_all[] = {
 	COMMAND("serve", SES_CAP_NET, p_serve, "answer programs over a socket",
 		"JSON-RPC, one object a line: every operation by its name, for any number of clients of this user, with events when something "
 		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),
+	{.name = "reference", .cap = SES_CAP_READ, .shape = OPS_LIST, .params = p_reference, .columns = c_reference, .run = ops_reference,
+	 .help = "which operation does it, and what it takes", .details = "Without a WORD all operations are listed, by name and purpose alone."},
 	TOOL("doctor", OPS_LIST, p_none, c_doctor, ops_doctor, "what this machine has and lacks, and what to do about it"),
 	TOOL("version", OPS_OBJECT, p_none, c_version, ops_version, "the version"),
 	TOOL("man", OPS_TEXT, p_none, NULL, ops_man, "the manual page, as roff"),

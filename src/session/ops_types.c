@@ -611,6 +611,15 @@ static void type_text(struct ops_req *rq, struct ses_typeset *ts, uint32_t idx, 
 	types_print_decl(ts->t, idx, b);
 }
 
+bool ops_put_type(struct ses_typeset *ts, const char *name, struct buf *out)
+{
+	uint32_t idx = find_decl(ts, name);
+	const struct types_decl *d = idx ? types_decl_get(ts->t, idx) : NULL;
+	if (d && inside_of(ts->t, d).id)
+		types_print_decl(ts->t, idx, out);
+	return d && inside_of(ts->t, d).id;
+}
+
 struct err *ops_type(struct ops_req *rq)
 {
 	const char *name = ops_arg_str(rq->args, "name");
