@@ -444,12 +444,19 @@ static const struct {
 	{"batch", cli_batch},
 };
 
-static int cli_command(const struct ops_op *op, int argc, char **argv)
+bool cli_wants_help(int argc, char **argv)
 {
 	for (int i = 0; i < argc && strcmp(argv[i], "--"); i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			return cli_op_help(op);
+			return true;
 	}
+	return false;
+}
+
+static int cli_command(const struct ops_op *op, int argc, char **argv)
+{
+	if (cli_wants_help(argc, argv))
+		return cli_op_help(op);
 	for (size_t k = 0; k < ARRAY_LEN(cli_commands); k++) {
 		if (!strcmp(cli_commands[k].name, op->name))
 			return cli_commands[k].run(argc, argv);

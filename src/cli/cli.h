@@ -2,6 +2,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What starts on a terminal; given by main, so that cli and tui do not know each other. Both return the exit status. */
@@ -9,6 +10,9 @@ struct cli_workbench {
 	int (*open)(const char *path);
 	int (*open_project)(const char *file /* P.json, or null */, const char *const *paths, size_t cnt);
 };
+
+/* Whether --help is among the words. */
+bool cli_wants_help(int argc, char **argv);
 
 /* The command line over the operation table. */
 int cli_main(int argc, char **argv, const struct cli_workbench *workbench);

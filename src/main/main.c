@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include "cli/cli_ui.h"
+#include "mcp/mcp.h"
 #include "serve/serve.h"
 #include "tui/tui.h"
 
@@ -41,6 +42,8 @@ int main(int argc, char **argv)
 		return cli_ui(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "serve"))
 		return serve_main(argc - 2, argv + 2);
+	if (argc >= 2 && !strcmp(argv[1], "mcp") && !cli_wants_help(argc - 2, argv + 2))
+		return mcp_main(argc - 2, argv + 2);
 	static const struct cli_workbench workbench = {tui_run, tui_run_project};
 	return cli_main(argc, argv, &workbench);
 }

@@ -25,14 +25,11 @@ static struct err *invalid(enum rpc_code *ret_code, const char *why)
 	return err_fix(err_new(ERR_INVALID, "request: %s", why), "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ui.ping\"}");
 }
 
-struct err *rpc_req_parse(const char *line, size_t len, struct arena *a, struct rpc_req *ret, enum rpc_code *ret_code)
+struct err *rpc_req_read(const struct ops_doc *doc, struct arena *a, struct rpc_req *ret, enum rpc_code *ret_code)
 {
-	struct ops_doc *doc = ARENA_NEW(a, struct ops_doc);
 	*ret = (struct rpc_req){.id = "null"};
-	*ret_code = RPC_PARSE;
-	struct err *e = doc ? ops_doc_parse("request", line, len, a, doc) : &err_nomem;
-	if (e)
-		return e;
+	if (doc->kind != OPS_DOC_OBJECT)
+		return invalid(ret_code, "it is no object");
 	const struct ops_doc *id = ops_doc_find(doc, "id"), *version = ops_doc_find(doc, "jsonrpc"), *method = ops_doc_find(doc, "method");
 	const char *text = id ? id_text(id, a) : NULL;
 	if (id && !text)
@@ -49,6 +46,15 @@ struct err *rpc_req_parse(const char *line, size_t len, struct arena *a, struct 
 	if (ret->params && ret->params->kind != OPS_DOC_OBJECT && ret->params->kind != OPS_DOC_LIST)
 		return invalid(ret_code, "params is no object and no list");
 	return NULL;
+}
+
+struct err *rpc_req_parse(const char *line, size_t len, struct arena *a, struct rpc_req *ret, enum rpc_code *ret_code)
+{
+	struct ops_doc *doc = ARENA_NEW(a, struct ops_doc);
+	*ret = (struct rpc_req){.id = "null"};
+	*ret_code = RPC_PARSE;
+	struct err *e = doc ? ops_doc_parse("request", line, len, a, doc) : &err_nomem;
+	return e ? e : rpc_req_read(doc, a, ret, ret_code);
 }
 
 static void begin(struct buf *out, const char *id)

@@ -235,6 +235,11 @@ static const struct ops_param p_serve[] = {
 	{.name = "tls_key", .type = OPS_PATH, .value = "FILE", .help = "its key, PEM"},
 	{.name = "token_file", .type = OPS_PATH, .value = "FILE", .help = "what clients say first, 16 bytes or more, readable by its owner alone"},
 	{NULL}};
+static const struct ops_param p_mcp[] = {
+	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs, open from the start"},
+	{.name = "allow", .type = OPS_STRING, .value = "CAPS", .help = "read,edit,run-code,run-target,trace,write-files: some of them (read,edit)"},
+	{.name = "max_bytes", .type = OPS_INT, .value = "N", .help = "bytes of an answer, when a call does not say (24576)"},
+	P_FLAG("no_store", "keep nothing on disk"), {NULL}};
 static const struct ops_param p_completion[] = {
 	{.name = "shell", .type = OPS_CHOICE, .is_positional = true, .is_required = true, .choices = "bash|zsh|fish", .value = "SHELL",
 	 .help = "bash, zsh or fish"}, {NULL}};
@@ -384,7 +389,7 @@ static const struct ops_op ops_all[] = {
 	READ("xrefs", OPS_LIST, p_xrefs, c_xrefs, ops_xrefs, "who refers to an address, or what it refers to"),
 	{.name = "look", .cap = SES_CAP_READ, .shape = OPS_LIST, .needs_target = true, .params = p_look, .columns = c_look, .run = ops_look,
 	 .help = "all that is known of one place: C, callers, callees, strings, types, comments",
-	 .details = "The first item says what it is and how much there is of each thing; then come the nearest of each, the C in pieces of lines, and "
+	 .details = "The first item says what it is and how much there is of each thing; then come the first of each, the C in pieces, and "
 		    "the rest. --max-bytes cuts it anywhere, and --cursor goes on there."},
 	READ("callgraph", OPS_LIST, p_callgraph, c_calls, ops_callgraph, "who calls whom"),
 	READ("strings", OPS_LIST, p_strings, c_strings, ops_strings, "the strings found"),
@@ -491,6 +496,9 @@ static const struct ops_op ops_all[] = {
 		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),
 	{.name = "reference", .cap = SES_CAP_READ, .shape = OPS_LIST, .params = p_reference, .columns = c_reference, .run = ops_reference,
 	 .help = "which operation does it, and what it takes", .details = "Without a WORD all operations are listed, by name and purpose alone."},
+	COMMAND("mcp", SES_CAP_READ, p_mcp, "serve agents: the Model Context Protocol on stdin and stdout",
+		"Eight tools: open, look, find, list, edit, run, trace, reference; resources with subscriptions. Edits are an agent's in the "
+		"journal. Consent to running a target is never given here."),
 	TOOL("doctor", OPS_LIST, p_none, c_doctor, ops_doctor, "what this machine has and lacks, and what to do about it"),
 	TOOL("version", OPS_OBJECT, p_none, c_version, ops_version, "the version"),
 	TOOL("man", OPS_TEXT, p_none, NULL, ops_man, "the manual page, as roff"),

@@ -365,6 +365,31 @@ def serve(folder):
             f.write(row)
 
 
+MCP = [
+    ("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}), ("ping", None),
+    ("tools/list", {}), ("resources/list", {}), ("resources/templates/list", {}),
+    ("resources/read", {"uri": "scry://lib.so/info"}), ("resources/read", {"uri": "scry://lib.so/func/0x1000%2b4"}),
+    ("resources/subscribe", {"uri": "scry://lib.so/functions"}), ("resources/unsubscribe", {"uri": "scry://lib.so/functions"}),
+] + [("tools/call", {"name": n, "arguments": a, "_meta": {"progressToken": 7}}) for n, a in [
+    ("open", {}), ("open", {"path": "/nowhere", "wait": False}), ("look", {"addr": "0x1000", "max_bytes": 400}), ("find", {"name": "*"}),
+    ("find", {"bytes": "7f 45", "limit": 1}), ("find", {"string": "a"}), ("list", {"op": "functions", "limit": 2, "cursor": "0.1.0"}),
+    ("list", {"op": "symbols", "params": {"filter": "a"}}), ("list", {"op": "heads", "params": {"addr": "0x1000", "count": 30}, "max_bytes": 300}),
+    ("list", {"op": "multi", "params": {"ops": [{"op": "info"}, {"op": "bytes", "params": {"addr": "0x1000", "len": 8}}]}}),
+    ("edit", {"ops": [{"op": "rename", "addr": "0x1000", "name": "n"}], "dry_run": True, "if_rev": 0}),
+    ("edit", {"op": "comment", "params": {"addr": "0x1000", "text": "c"}}), ("run", {"code": "1"}), ("trace", {}), ("reference", {"word": ["rename"]})]]
+
+
+def mcp(folder):
+    def line(i, m, p):
+        return json.dumps({"jsonrpc": "2.0", "id": i, "method": m, **({} if p is None else {"params": p})}).encode() + b"\n"
+    rows = [line(i, m, p) for i, (m, p) in enumerate(MCP)]
+    seeds = [b"\x06" + r for r in rows] + [b"\x00" + b"".join(rows), b"\x07" + b"[" + b",".join(r.strip() for r in rows) + b"]\n", b"\x00" + rows[2],
+             b'\x04{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}\n{"id":1}\n[]\n[{}]\nx\n{"id":null,"method":"ping"}\n']
+    for i, row in enumerate(seeds):
+        with open(os.path.join(folder, f"m{i}"), "wb") as f:
+            f.write(row)
+
+
 PROJECT = [
     '{"binaries":[{"path":"a"}]}', '{"name":"n","id":"00112233445566778899aabbccddeeff",\n"binaries":[\n{"path":"lib/x.so","label":"x"},\n'
     '{"path":"/bin/y","sha256":"' + "0f" * 32 + '"}\n]}\n',
@@ -438,7 +463,7 @@ def box(folder):
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
-             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc, "serve": serve,
+             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc, "serve": serve, "mcp": mcp,
              "project": project, "ir": ir, "box": box}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
