@@ -13,6 +13,7 @@ figures are; 2 usage; 4 when nothing could be measured.
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import re
@@ -37,6 +38,10 @@ ROWS = ("give", "compile", "lifted", "verify")
 COMPILERS = (("gcc-12", "-O0"), ("gcc-12", "-O2"), ("clang-14", "-O0"), ("clang-14", "-O2"))
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Wno-unused", "-Werror", "-I."]
 FUNC_LINE = re.compile(r"^void (\w+)\(struct scry_x86_64 \*m\)$", re.M)
+# A function begins with the line of its registers. What programs that share code differ in does not matter to a compiler.
+FUNC_START = re.compile(r"^#define SCRY_REGS\(r\)", re.M)
+UNIMPORTANT = ((re.compile(r"/\*.*?\*/"), ""), (re.compile(r"m->image \+ 0x[0-9a-f]+"), "m->image + 0"), (FUNC_LINE, "void f(m)"))
+FILE_FUNCS = 64  # functions compiled as one file
 BAD_FUNC = re.compile(r"[Ii]n function ['\u2018](\w+)['\u2019]")
 
 
@@ -53,6 +58,7 @@ class Group:
         self.files = 0
         self.funcs = self.given = self.crashes = 0
         self.compiled = {c: [0, 0] for c in COMPILERS}
+        self.distinct = 0  # function texts compiled, each once
         self.insns = self.generic = 0
         self.status = {}
         self.coverage = []
@@ -63,7 +69,8 @@ class Group:
 class ScoreCode:
     def __init__(self, args):
         self.args = args
-        self.work = os.path.abspath(os.path.join(args.work, "code"))
+        args.work = os.path.abspath(args.work)
+        self.work = os.path.join(args.work, "code")
         os.makedirs(self.work, exist_ok=True)
         self.store = os.path.join(self.work, "store")
         shutil.rmtree(self.store, ignore_errors=True)
@@ -77,6 +84,7 @@ class ScoreCode:
         self.groups = []
         self.doc = {}
         self.ok = self.judged = 0
+        self.results = {}  # of a function's text: the compilers that refuse it
         self.compilers = [c for c in COMPILERS if shutil.which(c[0]) and (c[1] == "-O0" or not args.quick)]
 
     def say(self, text=""):
@@ -138,26 +146,54 @@ class ScoreCode:
             self.miss("give", path, row["failed"])
         return folder
 
+    def functions_of(self, folder):
+        """(key, name, text) of each function of a folder; functions with one key compile or do not."""
+        for name in sorted(f for f in os.listdir(folder) if re.fullmatch(r"code_\d+\.c", f)):
+            with open(os.path.join(folder, name), encoding="utf-8") as f:
+                text = f.read()
+            starts = [m.start() for m in FUNC_START.finditer(text)] + [len(text)]
+            for at, end in zip(starts, starts[1:]):
+                key = text[at:end]
+                for pattern, by in UNIMPORTANT:
+                    key = pattern.sub(by, key)
+                found = FUNC_LINE.findall(text[at:end])
+                if len(found) != 1:
+                    sys.exit(f"score_code.py: {folder}/{name}: a function without a name, or with two")
+                yield hashlib.sha256(key.encode()).digest(), found[0], text[at:end]
+
     def compile_one(self, job):
-        folder, name, (cc, level) = job
-        with open(os.path.join(folder, name), encoding="utf-8") as f:
-            funcs = set(FUNC_LINE.findall(f.read()))
+        folder, name, funcs, (cc, level) = job
         p = subprocess.run([cc, level, *FLAGS, "-c", name, "-o", "/dev/null"], cwd=folder, stdin=subprocess.DEVNULL,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self.env, text=True, errors="replace",
                            check=False)
         # clang names no function: then all of the file count as bad.
-        bad = set() if not p.returncode else (set(BAD_FUNC.findall(p.stderr)) & funcs or funcs)
-        for line in p.stderr.split("\n")[:3] if bad else ():
+        bad = set() if not p.returncode else (set(BAD_FUNC.findall(p.stderr)) & set(funcs) or set(funcs))
+        for line in [x for x in p.stderr.split("\n") if "error" in x][:3] if bad else ():
             self.miss("compile", folder, name, cc, level, line)
-        return cc, level, len(funcs) - len(bad), len(funcs)
+        return (cc, level), [funcs[f] for f in bad]
 
     def compile(self, g, folder):
-        names = sorted(f for f in os.listdir(folder) if f.endswith(".c"))
-        jobs = [(folder, n, c) for c in self.compilers for n in names]
+        """Functions that were not compiled yet are, in files of their own; the results of all are counted."""
+        keys, new = [], {}
+        for key, func, text in self.functions_of(folder):
+            keys.append(key)
+            if key not in self.results:
+                self.results[key] = set()
+                new[key] = func, text
+        g.distinct += len(new)
+        jobs, items = [], list(new.items())
+        for at in range(0, len(items), FILE_FUNCS):
+            part, name = items[at:at + FILE_FUNCS], f"new_{at // FILE_FUNCS:05}.c"
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                f.write('#include "scry.h"\n\n' + "\n".join(text for _, (_, text) in part))
+            jobs += [(folder, name, {func: key for key, (func, _) in part}, c) for c in self.compilers]
         with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
-            for cc, level, good, of in pool.map(self.compile_one, jobs):
-                g.compiled[cc, level][0] += good
-                g.compiled[cc, level][1] += of
+            for compiler, bad in pool.map(self.compile_one, jobs):
+                for key in bad:
+                    self.results[key].add(compiler)
+        for c in self.compilers:
+            g.compiled[c][0] += sum(c not in self.results[k] for k in keys)
+            g.compiled[c][1] += len(keys)
 
     def lifted(self, g, path):
         p = subprocess.run([self.cover, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
@@ -233,6 +269,7 @@ class ScoreCode:
             t.files += g.files
             t.funcs, t.given, t.crashes = t.funcs + g.funcs, t.given + g.given, t.crashes + g.crashes
             t.insns, t.generic = t.insns + g.insns, t.generic + g.generic
+            t.distinct += g.distinct
             t.coverage += g.coverage
             t.edges += g.edges
             t.differs += g.differs
@@ -251,9 +288,11 @@ class ScoreCode:
                                   {"n": g.given, "of": g.funcs, "crashes": g.crashes, "files": g.files}),
                        lambda d: d["n"] == d["of"] and not d["crashes"])
         for c in self.compilers if "compile" in self.only else ():
-            self.table(f"Of them, compile unedited with {c[0]} {c[1]} (bar 100 %)",
-                       lambda g, c=c: ([f"{percent(*g.compiled[c]):>9} {'{} / {}'.format(*g.compiled[c]):>17}"], " ".join(c),
-                                       {"n": g.compiled[c][0], "of": g.compiled[c][1]}),
+            self.table(f"Of them, compile unedited with {c[0]} {c[1]} (bar 100 %); functions that differ only in names, comments and "
+                       "addresses are compiled once",
+                       lambda g, c=c: ([f"{percent(*g.compiled[c]):>9} {'{} / {}'.format(*g.compiled[c]):>17}",
+                                        f"{g.distinct} compiled"], " ".join(c),
+                                       {"n": g.compiled[c][0], "of": g.compiled[c][1], "distinct": g.distinct}),
                        lambda d: d["n"] == d["of"])
         if "lifted" in self.only:
             self.table("Instructions lifted by hand, each counted where it stands (bar 99.5 %)",
