@@ -418,11 +418,28 @@ static bool put_value(struct cprint_printer *p, ir_ref r)
 	return cprint_operand(p, r, CPRINT_LOOSE, p->text);
 }
 
+static bool moves_stack(const struct cprint_printer *p, const struct ir_intrin *in)
+{
+	for (unsigned k = 0; k < in->out_cnt; k++)
+		if (in->out[k] == p->f->machine->sp_loc)
+			return true;
+	/* As the base of memory that is addressed by another register it does no harm, and the system only may look at it. */
+	for (unsigned k = 0; k < in->in_cnt && !(in->mem_len && in->alt_len) && !in->is_system; k++)
+		if (in->in[k] == p->f->machine->sp_loc)
+			return true;
+	return false;
+}
+
 static bool put_intrin(struct cprint_printer *p, uint32_t r)
 {
 	const struct ir_func *f = p->f;
 	const struct ir_rec *rec = &f->recs[r];
 	const struct ir_intrin *in = &f->intrins[rec->aux];
+	/* It runs on the stack of the C that runs it. */
+	if (moves_stack(p, in)) {
+		buf_printf(p->text, "\tscry_trap(); /* %s */\n", in->mnemonic);
+		return true;
+	}
 	buf_add_str(p->text, "\tSCRY_SAVE;\n");
 	for (unsigned k = 0; k < in->in_cnt; k++) {
 		buf_printf(p->text, "\tm->%s = ", f->machine->locs[in->in[k]].name);
@@ -437,14 +454,12 @@ static bool put_intrin(struct cprint_printer *p, uint32_t r)
 			return refuse(p, rec);
 		buf_add_str(p->text, ";\n");
 	}
-	bool needs_ymm = false, needs_zmm = false, needs_x87 = false, needs_mmx = false;
+	bool needs_ymm = false, needs_zmm = in->is_wide, needs_x87 = false, needs_mmx = false;
 	for (unsigned k = 0; k < in->in_cnt + in->out_cnt; k++) {
 		const struct ir_loc *loc = &f->machine->locs[k < in->in_cnt ? in->in[k] : in->out[k - in->in_cnt]];
 		needs_ymm |= loc->cls == IR_LOC_VEC_HI;
 		needs_x87 |= loc->cls == IR_LOC_X87;
 		needs_mmx |= loc->cls == IR_LOC_VEC && loc->width == IR_W64;
-		/* The bits above 256 are only cleared by what knows nothing of AVX-512. */
-		needs_zmm |= loc->cls == IR_LOC_MASK || loc->width == IR_W512 || (loc->width == IR_W256 && k < in->in_cnt);
 	}
 	const uint8_t *bytes = is_moved ? in->alt_bytes : in->bytes;
 	unsigned len = is_moved ? in->alt_len : in->len;

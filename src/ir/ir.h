@@ -245,6 +245,7 @@ struct ir_intrin {
 						 (vector indices): then the inputs hold all the addresses are made of */
 	bool reads_mem, writes_mem;           /* memory at all */
 	bool is_system;                       /* leaves the program: syscall, int, in, out */
+	bool is_wide;                         /* uses registers of 512 bits, or masks: more than VEX has */
 	int8_t x87_top;                       /* st(i) is the location f((x87_top + i) & 7) */
 	/* The same instruction with its memory operand as [reg] and nothing else, reg being a general register it does not use
 	 * otherwise; alt_len 0: has no memory operand, or no such form. */

@@ -7,7 +7,7 @@
  * Text to IR. A line is one of
  *
  *   func MACHINE VA
- *   intrin N MNEMONIC VA HEX in ( LOC.. ) out ( LOC.. ) mem LEN RWS x87 TOP [alt LOC HEX]
+ *   intrin N MNEMONIC VA HEX in ( LOC.. ) out ( LOC.. ) mem LEN RWSZ x87 TOP [alt LOC HEX]
  *   block N [VA]
  *   insn VA LEN
  *   [%N[:BITS] =] OP[.KIND] [AUX] OPERAND.. [( OPERAND.. )] [!be] [!volatile]
@@ -456,11 +456,12 @@ static bool take_intrin_tail(struct parser *p, struct ir_intrin *in)
 	    !take_number(p, UINT32_MAX, &n))
 		return false;
 	in->mem_len = (uint32_t)n;
-	if (!next_word(p, &w) || w.len != 3)
+	if (!next_word(p, &w) || w.len != 4)
 		return bad(p, "what it does to memory is missing");
 	in->reads_mem = w.s[0] == 'r';
 	in->writes_mem = w.s[1] == 'w';
 	in->is_system = w.s[2] == 's';
+	in->is_wide = w.s[3] == 'z';
 	if (!expect(p, "x87") || !next_word(p, &w))
 		return bad(p, "the place of the x87 stack is missing");
 	bool is_neg = w.s[0] == '-';

@@ -120,8 +120,8 @@ static void put_intrin(struct printer *p, uint32_t i)
 	buf_add_hexbytes(p->b, in->bytes, in->len);
 	put_locs(p, "in", in->in, in->in_cnt);
 	put_locs(p, "out", in->out, in->out_cnt);
-	buf_printf(p->b, " mem %u %s%s%s x87 %d", in->mem_len, in->reads_mem ? "r" : "-", in->writes_mem ? "w" : "-",
-		   in->is_system ? "s" : "-", in->x87_top);
+	buf_printf(p->b, " mem %u %s%s%s%s x87 %d", in->mem_len, in->reads_mem ? "r" : "-", in->writes_mem ? "w" : "-",
+		   in->is_system ? "s" : "-", in->is_wide ? "z" : "-", in->x87_top);
 	if (in->alt_len) {
 		buf_printf(p->b, " alt %s ", loc_name(p, in->alt_reg));
 		buf_add_hexbytes(p->b, in->alt_bytes, in->alt_len);

@@ -13,11 +13,17 @@
  * the decoder says; bytes that are no instruction become a TRAP at their address.
  *
  * What the result promises, and where it does not hold the machine's promise:
- *   - a record that can fault comes before the instruction's PUTs, so a fault leaves the registers as they were
- *     (repeated string operations excepted: MEMOP faults as if nothing had been done);
+ *   - a record that can fault comes before the instruction's PUTs, so a fault leaves the registers as they were. Of a repeated
+ *     string operation the machine has moved them by the elements it did; here they stay, while memory has those elements, as there;
  *   - flags the architecture leaves undefined are PUT as UNDEF, never left with an old value;
- *   - x87: registers are f0 .. f7 by place relative to the top of the stack at entry; "empty" is not modelled;
- *   - floating point: exception flags of mxcsr and the x87 status word are not modelled, denormals are taken as they are.
+ *   - flags register: what pushf pushes beside the flags that are locations is 0x202, what popf loads of it is dropped;
+ *   - x87: registers are f0 .. f7 by place relative to the top of the stack at entry; "empty" is not modelled. Of the status word (fsw) there are
+ *     the condition codes as comparisons and unlifted instructions leave them (arithmetic leaves C1 as it was), and the place of the top
+ *     at the entry; no exceptions. What loads and saves the whole unit (fnsave, fnstenv, fxsave, xsave and their opposites) has
+ *     only the locations its operands name;
+ *   - MMX registers are locations of their own: writing one does not change f0 .. f7, nor the other way round;
+ *   - floating point: exception flags of mxcsr are not modelled, denormals are taken as they are;
+ *   - an instruction that is not lifted and works on the stack pointer itself (pusha, enter with frames) has no C but a trap.
  */
 
 /* The locations of an architecture; null for one without a lifter. */

@@ -18,8 +18,8 @@ static void add_loc(struct lift_x86 *x, bool *set, unsigned loc)
 		set[loc] = true;
 }
 
-/* Locations of a register, by the width of what is accessed; how many. */
-static unsigned locs_of(const struct lift_x86 *x, ZydisRegister r, uint16_t out[3])
+/* Locations of a register, by the width of what is accessed; how many. st(i) is counted from `top`. */
+static unsigned locs_of(const struct lift_x86 *x, ZydisRegister r, int top, uint16_t out[3])
 {
 	unsigned num, off;
 	enum ir_width w;
@@ -56,7 +56,7 @@ static unsigned locs_of(const struct lift_x86 *x, ZydisRegister r, uint16_t out[
 		}
 	}
 	if (r >= ZYDIS_REGISTER_ST0 && r <= ZYDIS_REGISTER_ST7) {
-		out[0] = (uint16_t)(LIFT_F0 + ((x->top + (int)(r - ZYDIS_REGISTER_ST0)) & 7));
+		out[0] = (uint16_t)(LIFT_F0 + ((top + (int)(r - ZYDIS_REGISTER_ST0)) & 7));
 		return 1;
 	}
 	return 0;
@@ -69,26 +69,70 @@ static bool keeps_part(const struct lift_x86 *x, const ZydisDecodedOperand *op, 
 	bool is_gpr = x->f->machine->locs[loc].cls == IR_LOC_GPR;
 	bool is_masked = x->in.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX && x->in.avx.mask.reg != ZYDIS_REGISTER_K0 &&
 			 x->in.avx.mask.reg != ZYDIS_REGISTER_NONE;
-	if (op->actions & ZYDIS_OPERAND_ACTION_CONDWRITE || is_masked)
+	/* Without a shadow stack these do nothing. */
+	bool is_shadow = x->in.mnemonic == ZYDIS_MNEMONIC_RDSSPD || x->in.mnemonic == ZYDIS_MNEMONIC_RDSSPQ;
+	if (op->actions & ZYDIS_OPERAND_ACTION_CONDWRITE || is_masked || is_shadow)
 		return true;
 	if (is_gpr)
 		return op->size < 32;
 	return x->in.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY && op->size < width;
 }
 
+/* How the place of st(0) moves: -1 for a push. */
+static int top_delta(ZydisMnemonic m)
+{
+	switch (m) {
+	case ZYDIS_MNEMONIC_FLD:
+	case ZYDIS_MNEMONIC_FILD:
+	case ZYDIS_MNEMONIC_FBLD:
+	case ZYDIS_MNEMONIC_FLDPI:
+	case ZYDIS_MNEMONIC_FLDL2E:
+	case ZYDIS_MNEMONIC_FLDL2T:
+	case ZYDIS_MNEMONIC_FLDLG2:
+	case ZYDIS_MNEMONIC_FLDLN2:
+	case ZYDIS_MNEMONIC_FPTAN:
+	case ZYDIS_MNEMONIC_FXTRACT:
+	case ZYDIS_MNEMONIC_FSINCOS:
+	case ZYDIS_MNEMONIC_FDECSTP:
+		return -1;
+	case ZYDIS_MNEMONIC_FSTP:
+	case ZYDIS_MNEMONIC_FSTPNCE:
+	case ZYDIS_MNEMONIC_FBSTP:
+	case ZYDIS_MNEMONIC_FISTP:
+	case ZYDIS_MNEMONIC_FISTTP:
+	case ZYDIS_MNEMONIC_FPATAN:
+	case ZYDIS_MNEMONIC_FYL2X:
+	case ZYDIS_MNEMONIC_FYL2XP1:
+	case ZYDIS_MNEMONIC_FCOMP:
+	case ZYDIS_MNEMONIC_FUCOMP:
+	case ZYDIS_MNEMONIC_FICOMP:
+	case ZYDIS_MNEMONIC_FFREEP:
+	case ZYDIS_MNEMONIC_FINCSTP:
+		return 1;
+	case ZYDIS_MNEMONIC_FCOMPP:
+	case ZYDIS_MNEMONIC_FUCOMPP:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
 static void add_register(struct lift_x86 *x, struct sets *s, const ZydisDecodedOperand *op)
 {
-	uint16_t locs[3];
-	unsigned cnt = locs_of(x, op->reg.value, locs);
+	uint16_t locs[3], to[3];
+	unsigned cnt = locs_of(x, op->reg.value, x->top, locs);
+	int delta = top_delta(x->in.mnemonic);
+	/* What pushes writes below what it found, and names that from there. */
+	locs_of(x, op->reg.value, x->top + (delta < 0 ? delta : 0), to);
 	bool is_vector = op->reg.value >= ZYDIS_REGISTER_XMM0 && op->reg.value <= ZYDIS_REGISTER_ZMM31;
 	for (unsigned i = 0; i < cnt; i++) {
 		if (op->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
 			add_loc(x, s->in, locs[i]);
 		if (!(op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 			continue;
-		add_loc(x, s->out, locs[i]);
-		if (keeps_part(x, op, locs[i]))
-			add_loc(x, s->in, locs[i]);
+		add_loc(x, s->out, to[i]);
+		if (keeps_part(x, op, to[i]))
+			add_loc(x, s->in, to[i]);
 	}
 	/* What is encoded with VEX clears the register above what it writes. */
 	bool clears = is_vector && x->in.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
@@ -110,15 +154,28 @@ static void add_flags(struct lift_x86 *x, struct sets *s)
 		{ZYDIS_CPUFLAG_SF, LIFT_SF}, {ZYDIS_CPUFLAG_DF, LIFT_DF}, {ZYDIS_CPUFLAG_OF, LIFT_OF},
 	};
 	const ZydisAccessedFlags *f = x->in.cpu_flags;
-	bool may_keep = x->in.meta.category == ZYDIS_CATEGORY_ROTATE || x->in.meta.category == ZYDIS_CATEGORY_SHIFT;
-	bool all = x->in.mnemonic == ZYDIS_MNEMONIC_PUSHF || x->in.mnemonic == ZYDIS_MNEMONIC_PUSHFD ||
-		   x->in.mnemonic == ZYDIS_MNEMONIC_PUSHFQ;
+	/* A count of 0 leaves them. */
+	bool may_keep = x->in.meta.category == ZYDIS_CATEGORY_ROTATE || x->in.meta.category == ZYDIS_CATEGORY_SHIFT ||
+			x->in.meta.category == ZYDIS_CATEGORY_STRINGOP;
 	uint32_t writes = f ? f->modified | f->set_0 | f->set_1 | f->undefined : 0;
+	/* Those the decoder leaves out are cleared. */
+	if (x->in.mnemonic == ZYDIS_MNEMONIC_VTESTPS || x->in.mnemonic == ZYDIS_MNEMONIC_VTESTPD)
+		writes |= ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_PF;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		bool is_written = writes & rows[i].bit;
-		s->in[rows[i].loc] = all || (f && (f->tested & rows[i].bit)) || (is_written && may_keep);
+		s->in[rows[i].loc] = (f && (f->tested & rows[i].bit)) || (is_written && may_keep);
 		s->out[rows[i].loc] = is_written;
 	}
+}
+
+/* The condition codes of the x87: the decoder knows them as flags, not as the register they are in. */
+static void add_codes(struct lift_x86 *x, struct sets *s)
+{
+	const ZydisAccessedFlags *f = x->in.fpu_flags;
+	if (!f || !(f->modified | f->set_0 | f->set_1 | f->undefined))
+		return;
+	add_loc(x, s->in, LIFT_FSW);
+	add_loc(x, s->out, LIFT_FSW);
 }
 
 static bool is_system(const struct lift_x86 *x)
@@ -145,6 +202,21 @@ static void add_system(struct lift_x86 *x, struct sets *s)
 		add_loc(x, s->out, LIFT_AX);
 }
 
+/* What string instructions do to the registers they work by: the decoder names the addresses only. */
+static void add_string(struct lift_x86 *x, struct sets *s)
+{
+	if (x->in.meta.category != ZYDIS_CATEGORY_STRINGOP && x->in.meta.category != ZYDIS_CATEGORY_IOSTRINGOP)
+		return;
+	uint16_t locs[3];
+	for (unsigned i = 0; i < x->op_cnt; i++) {
+		for (unsigned k = x->ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY ? locs_of(x, x->ops[i].mem.base, 0, locs) : 0; k-- > 0;)
+			s->in[locs[k]] = s->out[locs[k]] = true;
+	}
+	s->in[LIFT_DF] = true;
+	if (x->in.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
+		s->in[LIFT_CX] = s->out[LIFT_CX] = true;
+}
+
 /* --- memory operand ------------------------------------------------------------------------------------------ */
 /* The only memory operand; -1 when there is none or more than one. */
 static int only_memory(const struct lift_x86 *x)
@@ -167,9 +239,9 @@ static void add_memory(struct lift_x86 *x, struct sets *s, struct ir_intrin *in)
 		uint16_t locs[3];
 		if (op->type != ZYDIS_OPERAND_TYPE_MEMORY)
 			continue;
-		for (unsigned k = locs_of(x, op->mem.base, locs); k-- > 0;)
+		for (unsigned k = locs_of(x, op->mem.base, 0, locs); k-- > 0;)
 			add_loc(x, s->in, locs[k]);
-		for (unsigned k = locs_of(x, op->mem.index, locs); k-- > 0;)
+		for (unsigned k = locs_of(x, op->mem.index, 0, locs); k-- > 0;)
 			add_loc(x, s->in, locs[k]);
 		if (op->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
 			continue;
@@ -211,41 +283,6 @@ static void make_alt(struct lift_x86 *x, const struct sets *s, unsigned mem, str
 	in->alt_reg = lift_gpr_loc((unsigned)reg);
 }
 
-/* --- the stack of the x87 ------------------------------------------------------------------------------------- */
-/* How the place of st(0) moves: -1 for a push. */
-static int top_delta(ZydisMnemonic m)
-{
-	switch (m) {
-	case ZYDIS_MNEMONIC_FLD:
-	case ZYDIS_MNEMONIC_FILD:
-	case ZYDIS_MNEMONIC_FBLD:
-	case ZYDIS_MNEMONIC_FPTAN:
-	case ZYDIS_MNEMONIC_FXTRACT:
-	case ZYDIS_MNEMONIC_FSINCOS:
-	case ZYDIS_MNEMONIC_FDECSTP:
-		return -1;
-	case ZYDIS_MNEMONIC_FSTP:
-	case ZYDIS_MNEMONIC_FSTPNCE:
-	case ZYDIS_MNEMONIC_FBSTP:
-	case ZYDIS_MNEMONIC_FISTP:
-	case ZYDIS_MNEMONIC_FISTTP:
-	case ZYDIS_MNEMONIC_FPATAN:
-	case ZYDIS_MNEMONIC_FYL2X:
-	case ZYDIS_MNEMONIC_FYL2XP1:
-	case ZYDIS_MNEMONIC_FCOMP:
-	case ZYDIS_MNEMONIC_FUCOMP:
-	case ZYDIS_MNEMONIC_FICOMP:
-	case ZYDIS_MNEMONIC_FFREEP:
-	case ZYDIS_MNEMONIC_FINCSTP:
-		return 1;
-	case ZYDIS_MNEMONIC_FCOMPP:
-	case ZYDIS_MNEMONIC_FUCOMPP:
-		return 2;
-	default:
-		return 0;
-	}
-}
-
 /* --- all together -------------------------------------------------------------------------------------------- */
 static void list_locs(const bool *set, uint16_t *out, uint8_t *ret_cnt)
 {
@@ -282,6 +319,18 @@ static bool never_goes_on(const struct lift_x86 *x)
 	       x->in.meta.category == ZYDIS_CATEGORY_SYSRET;
 }
 
+static bool is_wide(const struct lift_x86 *x)
+{
+	for (unsigned i = 0; i < x->op_cnt; i++) {
+		ZydisRegister r = x->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER ? x->ops[i].reg.value : ZYDIS_REGISTER_NONE;
+		bool is_mask = r >= ZYDIS_REGISTER_K0 && r <= ZYDIS_REGISTER_K7;
+		unsigned high = r >= ZYDIS_REGISTER_XMM0 && r <= ZYDIS_REGISTER_YMM31 ? (r - ZYDIS_REGISTER_XMM0) & 31u : 0;
+		if (is_mask || (r >= ZYDIS_REGISTER_ZMM0 && r <= ZYDIS_REGISTER_ZMM31) || high >= 16)
+			return true;
+	}
+	return false;
+}
+
 bool lift_generic(struct lift_x86 *x)
 {
 	struct sets s = {{0}};
@@ -302,6 +351,8 @@ bool lift_generic(struct lift_x86 *x)
 			add_register(x, &s, &x->ops[i]);
 	}
 	add_flags(x, &s);
+	add_codes(x, &s);
+	add_string(x, &s);
 	add_system(x, &s);
 	int mem = only_memory(x);
 	ir_ref addr = IR_REF_NONE;
@@ -311,6 +362,7 @@ bool lift_generic(struct lift_x86 *x)
 	}
 	add_memory(x, &s, &in);
 	in.x87_top = (int8_t)(x->top & 7);
+	in.is_wide = is_wide(x);
 	list_locs(s.in, in.in, &in.in_cnt);
 	list_locs(s.out, in.out, &in.out_cnt);
 	ir_ref args[IR_INTRIN_IO_MAX + 1];

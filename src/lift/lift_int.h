@@ -240,10 +240,10 @@ enum { LIFT_CARRY = 1 << 8, LIFT_DROP = 1 << 9 };
 /* Behind ir_lane() for lift_do_packed(): operands exchanged, the first complemented. */
 enum { LIFT_SWAP = 1 << 24, LIFT_NOT_A = 1 << 25 };
 lift_fn lift_do_arith, lift_do_incdec, lift_do_neg, lift_do_not, lift_do_mul, lift_do_imul, lift_do_div, lift_do_adx;
-lift_fn lift_do_xadd, lift_do_cmpxchg, lift_do_xchg, lift_do_cwd, lift_do_flagop, lift_do_sahf, lift_do_lahf;
+lift_fn lift_do_xadd, lift_do_cmpxchg, lift_do_xchg, lift_do_cwd, lift_do_flagop, lift_do_sahf, lift_do_lahf, lift_do_pushf, lift_do_popf;
 lift_fn lift_do_shift, lift_do_rcx, lift_do_double_shift, lift_do_bmi_shift, lift_do_rorx;
 lift_fn lift_do_bt, lift_do_scan, lift_do_count, lift_do_bswap, lift_do_bmi, lift_do_mulx, lift_do_pdep, lift_do_bzhi;
-lift_fn lift_do_mov, lift_do_movx, lift_do_movbe, lift_do_lea, lift_do_push, lift_do_pop, lift_do_leave, lift_do_xlat;
+lift_fn lift_do_mov, lift_do_movx, lift_do_movbe, lift_do_lea, lift_do_push, lift_do_pop, lift_do_leave, lift_do_enter, lift_do_xlat;
 lift_fn lift_do_cmov, lift_do_set, lift_do_nop, lift_do_fence;
 lift_fn lift_do_jcc, lift_do_jcxz, lift_do_loop, lift_do_jmp, lift_do_call, lift_do_ret, lift_do_trap;
 lift_fn lift_do_string;
@@ -253,6 +253,6 @@ lift_fn lift_do_packed, lift_do_packed_shift, lift_do_byte_shift, lift_do_shuffl
 lift_fn lift_do_pinsr, lift_do_pextr, lift_do_pcvt, lift_do_broadcast, lift_do_vextract, lift_do_vinsert, lift_do_pmovx;
 lift_fn lift_do_ptest, lift_do_pshufb, lift_do_roundx, lift_do_blend, lift_do_fpcmp, lift_do_vperm, lift_do_movddup;
 lift_fn lift_do_fld, lift_do_fst, lift_do_farith, lift_do_fconst, lift_do_fxch, lift_do_fcom, lift_do_funary, lift_do_fcmov;
-lift_fn lift_do_fcw, lift_do_fist;
+lift_fn lift_do_fcw, lift_do_fist, lift_do_fcom_status, lift_do_fnstsw;
 
 #endif

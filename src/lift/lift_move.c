@@ -80,6 +80,53 @@ bool lift_do_push(struct lift_x86 *x, unsigned arg)
 	return true;
 }
 
+/* What pushf gives beside the flags that are locations: bit 1, which is set, and that of interrupts, which programs have on. */
+#define FLAGS_SET 0x202
+
+static const struct {
+	uint8_t bit;
+	uint16_t loc;
+} flag_bits[] = {{0, LIFT_CF}, {2, LIFT_PF}, {4, LIFT_AF}, {6, LIFT_ZF}, {7, LIFT_SF}, {10, LIFT_DF}, {11, LIFT_OF}};
+
+bool lift_do_pushf(struct lift_x86 *x, unsigned arg)
+{
+	enum ir_width w = stack_width(x);
+	if (w == IR_W0)
+		return false;
+	ir_ref v = lift_k(x, w, FLAGS_SET);
+	for (unsigned i = 0; i < ARRAY_LEN(flag_bits); i++)
+		v = lift_insert(x, v, lift_flag(x, flag_bits[i].loc), flag_bits[i].bit);
+	ir_ref sp = sp_plus(x, -(int)ir_bits(w) / 8);
+	lift_store(x, sp, v);
+	lift_put(x, LIFT_SP, sp);
+	return true;
+}
+
+/* The other bits a program may change (alignment checks, whether there is a cpuid) are not kept. */
+bool lift_do_popf(struct lift_x86 *x, unsigned arg)
+{
+	enum ir_width w = stack_width(x);
+	if (w == IR_W0)
+		return false;
+	ir_ref v = lift_load(x, w, lift_get(x, LIFT_SP));
+	for (unsigned i = 0; i < ARRAY_LEN(flag_bits); i++)
+		lift_flag_value(x, flag_bits[i].loc, lift_bit(x, v, flag_bits[i].bit));
+	lift_put(x, LIFT_SP, sp_plus(x, (int)ir_bits(w) / 8));
+	return true;
+}
+
+/* Of no other frame's pointers. */
+bool lift_do_enter(struct lift_x86 *x, unsigned arg)
+{
+	if (!lift_is_imm(x, 0) || !lift_is_imm(x, 1) || (x->ops[1].imm.value.u & 31) || x->in.operand_width != ir_bits(x->aw))
+		return false;
+	ir_ref sp = sp_plus(x, -(int)ir_bits(x->aw) / 8);
+	lift_store(x, sp, lift_get(x, LIFT_BP));
+	lift_put(x, LIFT_BP, sp);
+	lift_put(x, LIFT_SP, lift_op(x, IR_SUB, x->aw, sp, lift_k(x, x->aw, x->ops[0].imm.value.u & 0xffff)));
+	return true;
+}
+
 /* The address of a memory destination is computed after the stack pointer moved; a pop of it keeps what was loaded. */
 bool lift_do_pop(struct lift_x86 *x, unsigned arg)
 {

@@ -3,8 +3,10 @@
 
 /*
  * The x87. Compiled code leaves the stack balanced, so the place of st(0) is known at every instruction (x->top, relative to the
- * function's entry) and st(i) is an ordinary location. Not modelled: the status word, empty places, precision below that of
- * the registers, and rounding other than to nearest, except where it is what the instruction is for (fist, frndint).
+ * function's entry) and st(i) is an ordinary location. Of the status word there are the condition codes of comparisons and the place
+ * of the top, which the location has as it was at the entry (the ABIs: 0). Not modelled: exceptions, what else sets condition codes,
+ * empty places, precision below that of the registers, and rounding other than to nearest, except where it is what the instruction
+ * is for (fist, frndint).
  */
 /*
  * The ABIs have the stack empty at calls and return floats (i386) or long doubles in st(0). So who reads st(0) of an empty
@@ -189,6 +191,56 @@ bool lift_do_fcom(struct lift_x86 *x, unsigned pops)
 	lift_flag_value(x, LIFT_SF, lift_k(x, IR_W1, 0));
 	lift_flag_value(x, LIFT_AF, lift_k(x, IR_W1, 0));
 	x->top += (int)pops;
+	return true;
+}
+
+#define FSW_CODES 0x4700 /* C0 C1 C2 C3: bits 8, 9, 10, 14 */
+#define FSW_TOP 11
+
+/* The codes as C3 C2 C0 of a comparison: less 001, equal 100, unordered 111, greater 000; C1 is cleared. Bits 0 and 1 of arg: pops so many;
+ * bit 2: with an integer in memory; bit 3: with zero. */
+bool lift_do_fcom_status(struct lift_x86 *x, unsigned arg)
+{
+	static const uint64_t zero[2] = {0, 0};
+	ir_ref b;
+	if (arg & 8) {
+		b = ir_const_wide(x->f, IR_W80, zero);
+	} else if (lift_is_mem(x, 0)) {
+		if (!load_float(x, 0, arg >> 2 & 1, &b))
+			return false;
+	} else {
+		/* Of two operands the first is st(0); of none the second is st(1). */
+		int r = x->op_cnt ? st_of(x, x->op_cnt - 1) : 1;
+		if (r < 0)
+			return false;
+		lift_x87_result(x);
+		b = get_st(x, r);
+	}
+	ir_ref a = get_st(x, 0), uno = compare(x, IR_FCMP_UNO, a, b), fsw = lift_get(x, LIFT_FSW);
+	ir_ref is_less = lift_op(x, IR_OR, IR_W1, compare(x, IR_FCMP_OLT, a, b), uno);
+	ir_ref is_equal = lift_op(x, IR_OR, IR_W1, compare(x, IR_FCMP_OEQ, a, b), uno);
+	fsw = lift_op(x, IR_AND, IR_W16, fsw, lift_k(x, IR_W16, 0xffff & ~FSW_CODES));
+	fsw = lift_insert(x, fsw, is_less, 8);
+	fsw = lift_insert(x, fsw, uno, 10);
+	lift_put(x, LIFT_FSW, lift_insert(x, fsw, is_equal, 14));
+	x->top += (int)(arg & 3);
+	return true;
+}
+
+/* The place of the top is what it was at the entry, moved as the stack was. */
+bool lift_do_fnstsw(struct lift_x86 *x, unsigned arg)
+{
+	ir_ref addr, fsw = lift_get(x, LIFT_FSW);
+	if (lift_is_mem(x, 0) && !lift_address(x, 0, &addr))
+		return false;
+	if (x->top & 7) {
+		/* Only the three bits: what they carry out of themselves is dropped. */
+		const uint16_t mask = 7 << FSW_TOP;
+		ir_ref moved = lift_op(x, IR_ADD, IR_W16, fsw, lift_k(x, IR_W16, (uint16_t)((x->top & 7) << FSW_TOP)));
+		moved = lift_op(x, IR_AND, IR_W16, moved, lift_k(x, IR_W16, mask));
+		fsw = lift_op(x, IR_OR, IR_W16, lift_op(x, IR_AND, IR_W16, fsw, lift_k(x, IR_W16, (uint16_t)~mask)), moved);
+	}
+	lift_write(x, 0, fsw);
 	return true;
 }
 

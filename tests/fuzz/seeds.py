@@ -417,7 +417,7 @@ IR = [
     "%5:80 = undef\n%6:80 = fun.sqrt %5\nput f0 %6\n%8:64 = divw.uquot %0 %2 0x3:64\n%9:32 = rmw.add %0 0x1:32\n"
     "%10:64 = cas %0 0x1:64 0x2:64\nfence\n%12:1 = flag.ovf_add %8 %2 0x1:1\n%13:32 = ftoi.trunc 0x3ff0000000000000:64\nput zf %12\nret #0\n",
 ]
-INTRIN = "intrin 0 cpuid 0x1004 0fa2 in ( rax rcx ) out ( rax rbx rcx rdx ) mem 0 --- x87 0\n" \
+INTRIN = "intrin 0 cpuid 0x1004 0fa2 in ( rax rcx ) out ( rax rbx rcx rdx ) mem 0 ---- x87 0\n" \
          "block 0\n%0:64 = get rax\n%1 = intrin #0 ( %0 0x1:64 )\n%2:64 = res #3 %1\nput rdx %2\nret #0\n"
 
 

@@ -26,7 +26,7 @@ uint8_t *native_window;
 
 static uint8_t *code;
 static sigjmp_buf back;
-static bool has_avx, is_32;
+static bool has_avx, is_32, is_wide;
 
 #define AT(member) (uint32_t)(STATE_VA + offsetof(struct native_state, member))
 
@@ -62,9 +62,22 @@ static uint8_t *put_vec(uint8_t *p, bool is_load, unsigned reg)
 {
 	const char avx[3] = {(char)0xc5, (char)(reg < 8 ? 0xfe : 0x7e), (char)(is_load ? 0x6f : 0x7f)};
 	const char sse[3] = {(char)(reg < 8 ? 0x40 : 0x44), 0x0f, (char)(is_load ? 0x10 : 0x11)};
+	const char evex[5] = {0x62, (char)(0x61 | (reg & 8 ? 0 : 0x80) | (reg & 16 ? 0 : 0x10)), (char)0xfe, 0x48, (char)(is_load ? 0x6f : 0x7f)};
+	if (is_wide)
+		return put_abs(p, evex, 5, reg, (uint32_t)(AT(vec) + 64 * reg));
 	if (!has_avx && is_32)
-		return put_abs(p, sse + 1, 2, reg, (uint32_t)(AT(vec) + 32 * reg));
-	return put_abs(p, has_avx ? avx : sse, 3, reg, (uint32_t)(AT(vec) + 32 * reg));
+		return put_abs(p, sse + 1, 2, reg, (uint32_t)(AT(vec) + 64 * reg));
+	return put_abs(p, has_avx ? avx : sse, 3, reg, (uint32_t)(AT(vec) + 64 * reg));
+}
+
+static uint8_t *put_all_vecs(uint8_t *p, bool is_load)
+{
+	const char kmov[4] = {(char)0xc4, (char)0xe1, (char)0xf8, (char)(is_load ? 0x90 : 0x91)};
+	for (unsigned i = 0; i < (is_wide ? 32u : is_32 ? 8u : 16u); i++)
+		p = put_vec(p, is_load, i);
+	for (unsigned i = 0; i < 8 && is_wide; i++)
+		p = put_abs(p, kmov, 4, i, (uint32_t)(AT(k) + 8 * i));
+	return p;
 }
 
 static uint8_t *put_jmp(uint8_t *p, uint32_t to)
@@ -95,8 +108,7 @@ static void put_begin(void)
 		is_32 = true;
 		p = put_u32(put_byte(p, 0xbc), AT(stack) + sizeof(native_state->stack));
 	}
-	for (unsigned i = 0; i < reg_cnt(); i++)
-		p = put_vec(p, true, i);
+	p = put_all_vecs(p, true);
 	p = put_abs(p, "\xdd", 1, 4, AT(x87));
 	p = put_abs(p, "\xff", 1, 6, AT(flags));
 	p = put_byte(p, 0x9d);
@@ -122,8 +134,7 @@ static void put_ends(void)
 	else
 		p = put_abs(p, "\x48\x8b", 2, 4, AT(host_sp));
 	p = put_abs(put_byte(p, 0x9c), "\x8f", 1, 0, AT(flags));
-	for (unsigned i = 0; i < reg_cnt(); i++)
-		p = put_vec(p, false, i);
+	p = put_all_vecs(p, false);
 	p = put_abs(p, "\xdd", 1, 6, AT(x87));
 	if (has_avx) {
 		memcpy(p, "\xc5\xf8\x77", 3);
@@ -140,12 +151,26 @@ static void put_ends(void)
 	memcpy(p, restore, sizeof(restore));
 }
 
-void native_mode(unsigned bits)
+static void put_all(void)
 {
-	is_32 = bits == 32;
 	memset(code, 0xcc, CODE_LEN);
 	put_begin();
 	put_ends();
+}
+
+void native_mode(unsigned bits)
+{
+	is_32 = bits == 32;
+	is_wide = false;
+	put_all();
+}
+
+bool native_wide(void)
+{
+	is_32 = false;
+	is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+	put_all();
+	return is_wide;
 }
 
 /* What the registers were at the fault, as if they had been stored. */

@@ -19,7 +19,8 @@
 struct native_state {
 	uint64_t gpr[16];    /* in the order of their encoding */
 	uint64_t flags;
-	uint8_t vec[16][32]; /* ymm; only xmm where the machine has no AVX */
+	uint8_t vec[32][64]; /* zmm after native_wide(), else ymm, only xmm where the machine has no AVX */
+	uint64_t k[8];       /* after native_wide() */
 	uint8_t x87[108];    /* as fnsave leaves it */
 	uint8_t pad[4];
 	uint64_t host_sp;
@@ -35,6 +36,8 @@ enum native_end { NATIVE_NEXT, NATIVE_JUMPED, NATIVE_SEGV, NATIVE_FPE, NATIVE_IL
  * eight registers count, and their low halves). */
 bool native_init(void);
 void native_mode(unsigned bits);
+/* The registers of AVX-512, too, until the next native_mode(); false: this processor has none. */
+bool native_wide(void);
 /* The state to load and what was stored (at a fault: general registers, flags and xmm); the window's bytes. */
 extern struct native_state *native_state;
 extern uint8_t *native_window;

@@ -599,7 +599,7 @@ static struct ir_func *random_block(void)
 	for (unsigned n = 6 + (unsigned)(rng() % 24); n; n--) {
 		uint32_t loc = loc_of((unsigned)(rng() % 3), IR_W64);
 		struct ir_rec rec = {.op = IR_GET, .width = IR_W64, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE, .aux = loc};
-		unsigned what = cnt < 2 ? 0 : rng() % 4;
+		unsigned what = cnt < 2 ? 0 : (unsigned)(rng() % 4);
 		if (what == 1) {
 			rec.op = IR_PUT;
 			rec.a = pool[cnt - 1 - rng() % MIN(cnt, 4u)];

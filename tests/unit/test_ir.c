@@ -234,7 +234,7 @@ static struct ir_func *parse(struct arena *a, const char *text)
 
 static const char everything[] =
 	"func toy 0x1000\n"
-	"intrin 0 cpuid 0x1004 0fa2 in ( r0 ) out ( r0 v0 ) mem 4 rws x87 -1 alt r1 0fa3\n"
+	"intrin 0 cpuid 0x1004 0fa2 in ( r0 ) out ( r0 v0 ) mem 4 rwsz x87 -1 alt r1 0fa3\n"
 	"block 0 0x1000\n"
 	"insn 0x1000 4\n"
 	"%0:64 = get r0\n"
