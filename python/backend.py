@@ -11,7 +11,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-SOURCES = ["__init__.py", "py.typed"]
+SOURCES = ["__init__.py", "_warm.py", "py.typed"]
 MADE = ["_scry.abi3.so", "_ops.py", "__init__.pyi"]
 
 

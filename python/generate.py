@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 # Written by hand in scry/__init__.py, because they are more than a call.
-BY_HAND = {"edit", "bytes", "exec"}
+BY_HAND = {"edit", "bytes"}
 NOT_IN_DOCUMENT = {"edit", "undo", "redo", "import", "salvage", "declare", "undeclare"}
 OF_TRANSACTION = {"if_rev", "dry_run", "author", "author_kind", "note", "deadline_ms", "from", "atomic"}
 CAP_EDIT = 2

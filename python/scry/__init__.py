@@ -321,6 +321,16 @@ for _name in dir(_ops.Tools):
 del _name
 
 
+# In a snippet (scry exec): the database it was started on, whose methods the module has, too.
+_here = None
+
+
+def __getattr__(name):
+    if _here is not None and not name.startswith("_"):
+        return getattr(_here, name)
+    raise AttributeError(f"module 'scry' has no attribute '{name}'")
+
+
 def open(path, *, no_store=False, threads=0, processor=None, base=None, format=None):
     """Opens a file in this process, and analyses it when nobody has yet.
 

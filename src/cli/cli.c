@@ -319,6 +319,22 @@ static void cli_note_rest(const struct cli *c, const struct ops_out *o)
 	buf_fini(&line);
 }
 
+/* What a snippet prints, as it comes. */
+static void cli_stream(void *ctx, bool is_err, const char *s, size_t len)
+{
+	int fd = is_err ? STDERR_FILENO : STDOUT_FILENO;
+	(void)ctx;
+	while (len) {
+		ssize_t n = write(fd, s, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		s += n;
+		len -= (size_t)n;
+	}
+}
+
 static int cli_answer(struct cli *c, struct ses_snap *sn, struct ses_project *p, uint32_t binary)
 {
 	struct ses_call call = {.deadline_ns = cli_deadline(c), .cancel = &cli_interrupted, .caps = ~(uint32_t)0, .may_consent = true,
@@ -328,7 +344,7 @@ static int cli_answer(struct cli *c, struct ses_snap *sn, struct ses_project *p,
 	ops_out_init(&out, c->op, &text, c->is_json);
 	out.has_color = c->has_color;
 	struct ops_req rq = {.sn = sn, .call = &call, .args = &c->args, .arena = &c->arena, .out = &out, .project = p, .binary = binary,
-			     .no_store = c->no_store};
+			     .no_store = c->no_store, .stream = c->is_json ? NULL : cli_stream};
 	struct err *e = ops_run(&rq);
 	if (c->is_json && text.len)
 		buf_add_ch(&text, '\n');

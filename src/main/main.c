@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include "cli/cli_ui.h"
+#include "exec/exec.h"
 #include "mcp/mcp.h"
 #include "serve/serve.h"
 #include "tui/tui.h"
@@ -27,6 +28,7 @@ int main(int argc, char **argv)
 	 * the analysis gave back stays resident between its other arrays. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	tui_join_operations();
+	exec_register();
 	/* The workbench's own, which the command line does not know. */
 	if (argc > 1 && !strcmp(argv[1], "keys"))
 		return print_keys(argc - 2, argv + 2);

@@ -35,6 +35,7 @@ bool py_list_init(PyObject *module);
 bool py_session_init(PyObject *module);
 /* tool(op, params): an operation that takes no target, as JSON text. */
 PyObject *py_tool(PyObject *module, PyObject *args);
+extern PyMethodDef py_lock_methods[];
 /* The list of `cols` (taken, emptied); `out` says total and next. */
 PyObject *py_list_take(const struct ops_op *op, struct ops_cols *cols, const struct ops_out *out, struct ses_snap *sn);
 /* The operation table as JSON. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/py_int.h"
 
+#include "exec/exec.h"
+
 #include <string.h>
 
 struct py_state py_state;
@@ -81,7 +83,9 @@ static bool init_keys(PyObject *module)
 PyMODINIT_FUNC PyInit__scry(void)
 {
 	PyObject *module = PyModule_Create(&module_def);
-	if (module && init_error(module) && init_keys(module) && py_list_init(module) && py_session_init(module))
+	exec_register();
+	bool good = module && !PyModule_AddFunctions(module, py_lock_methods) && init_error(module) && init_keys(module);
+	if (good && py_list_init(module) && py_session_init(module))
 		return module;
 	Py_XDECREF(module);
 	return NULL;

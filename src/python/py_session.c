@@ -85,17 +85,19 @@ static void let_go(struct py_session *s)
 	ses_close(done);
 }
 
-/* What somebody else has committed or analysed meanwhile; of a directive that stands, the analysis. */
-static void take_news(struct py_session *s)
+/* What somebody else has committed or analysed meanwhile; of a directive that stands, the analysis. True when there was something. */
+static bool take_news(struct py_session *s)
 {
 	if (s->is_still || pthread_mutex_trylock(&s->watch))
-		return;
+		return false;
 	struct pollfd p = {.fd = ses_watch_fd(s->ses), .events = POLLIN};
-	if (p.fd >= 0 && poll(&p, 1, 0) > 0) {
+	bool is_new = p.fd >= 0 && poll(&p, 1, 0) > 0;
+	if (is_new) {
 		ses_watch_clear(s->ses);
 		err_free(ses_refresh(s->ses));
 	}
 	pthread_mutex_unlock(&s->watch);
+	return is_new;
 }
 
 /* --- operations --- */
@@ -126,7 +128,7 @@ static void run_json(struct py_session *s, const char *name, const char *params,
 	*ret_err = read_ask(s, name, params, len, &ask);
 	if (!*ret_err) {
 		if (s)
-			take_news(s);
+			(void)take_news(s);
 		struct ses_snap *sn = s ? ses_snap_get(s->ses) : NULL;
 		struct rpc_ask rq = {.snap = sn, .call = ask.call, .arena = &ask.arena};
 		*ret_err = rpc_op_run(&rq, &ask.args, out);
@@ -178,7 +180,7 @@ PyObject *py_tool(PyObject *module, PyObject *args)
 
 static struct err *run_list(struct py_session *s, struct asked *ask, struct ops_out *out, struct ses_snap **ret_sn)
 {
-	take_news(s);
+	(void)take_news(s);
 	*ret_sn = ses_snap_get(s->ses);
 	if (ask->op->shape != OPS_LIST || !ops_cols_takes(ask->op->name))
 		return err_new(ERR_INVALID, "%s: its answer is no list of columns", ask->op->name);
@@ -370,6 +372,19 @@ static PyObject *session_refresh(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+static PyObject *session_news(PyObject *self, PyObject *unused)
+{
+	bool is_new;
+	(void)unused;
+	if (!use(of(self)))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	is_new = take_news(of(self));
+	let_go(of(self));
+	Py_END_ALLOW_THREADS
+	return was_interrupted(of(self)) ? NULL : PyBool_FromLong(is_new);
+}
+
 static PyObject *session_still(PyObject *self, PyObject *unused)
 {
 	(void)unused;
@@ -404,6 +419,7 @@ static PyMethodDef session_methods[] = {
 	{"list", session_list, METH_VARARGS, "list(op, params): the answer's items as columns"},
 	{"bytes", session_bytes, METH_VARARGS, "bytes(address, length)"},
 	{"refresh", session_refresh, METH_NOARGS, "To the newest revision; analyses again where that is due."},
+	{"news", session_news, METH_NOARGS, "To the newest revision if somebody has made one; whether somebody has."},
 	{"still", session_still, METH_NOARGS, "In a fork: keeps to the snapshot it has."},
 	{"close", session_close, METH_NOARGS, "Lets go of the target."},
 	{NULL, NULL, 0, NULL}};

@@ -91,6 +91,9 @@ struct ops_req {
 	struct ses_project *project; /* that the target is a binary of, or null */
 	uint32_t binary;             /* which one */
 	bool no_store;               /* of the sessions an operation opens itself */
+	/* Takes what a snippet prints as it comes; null: it goes into the answer. */
+	void (*stream)(void *ctx, bool is_err, const char *s, size_t len);
+	void *stream_ctx;
 };
 
 struct ops_op {
@@ -191,6 +194,9 @@ void ops_set_front(const struct ops_front *f);
 const struct ops_front *ops_get_front(void);
 /* A row of `scry doctor`: `e` (taken) is what is wrong and what to do, null: `fine`. */
 void ops_doctor_row(struct ops_req *rq, const char *what, struct err *e, const char *fine);
+
+/* What runs snippets (src/exec), without which `exec` is unsupported. Set once, before anything runs. */
+void ops_set_exec(struct err *(*run)(struct ops_req *rq));
 
 /* --- generators ------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operation for a front end in this process: cells instead of a printed table. */
-#include "session/ops.h"
+#include "session/ops_int.h"
 
 #include <string.h>
 
@@ -36,6 +36,18 @@ static struct err *take_rows(const struct ops_out *o, struct arena *a, struct op
 	*ret = (struct ops_rows){.cells = cells, .column_cnt = cols, .row_cnt = cols ? (uint32_t)(cnt / cols) : 0,
 				 .total = o->total == UINT64_MAX ? o->item_cnt : o->total};
 	return NULL;
+}
+
+static struct err *(*exec_run)(struct ops_req *rq);
+
+void ops_set_exec(struct err *(*run)(struct ops_req *rq))
+{
+	exec_run = run;
+}
+
+struct err *ops_exec(struct ops_req *rq)
+{
+	return exec_run ? exec_run(rq) : err_new(ERR_UNSUPPORTED, "exec: this program runs no snippets");
 }
 
 struct err *ops_call(struct ses_snap *sn, const struct ses_call *call, const char *name, const char *const *pairs, struct arena *a,

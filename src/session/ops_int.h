@@ -59,6 +59,7 @@ struct err *ops_redo(struct ops_req *rq);
 struct err *ops_journal(struct ops_req *rq);
 struct err *ops_changes(struct ops_req *rq);
 struct err *ops_multi(struct ops_req *rq);
+struct err *ops_exec(struct ops_req *rq);
 struct err *ops_export(struct ops_req *rq);
 struct err *ops_import(struct ops_req *rq);
 struct err *ops_salvage(struct ops_req *rq);

@@ -196,6 +196,16 @@ static const struct ops_param p_journal[] = {
 static const struct ops_param p_multi[] = {
 	{.name = "ops", .type = OPS_JSON, .is_required = true, .value = "FILE", .help = "a JSON document with the operations; - is stdin"},
 	P_COMMON};
+static const struct ops_param p_exec[] = {
+	{.name = "script", .type = OPS_PATH, .is_positional = true, .value = "SCRIPT.py", .help = "a file of Python; - is stdin"},
+	{.name = "args", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "ARGS", .help = "its args"},
+	{.name = "code", .type = OPS_STRING, .letter = 'c', .value = "CODE", .help = "Python in place of a file"},
+	{.name = "deadline", .type = OPS_STRING, .value = "S", .help = "seconds until it is ended (30)"},
+	{.name = "deadline_ms", .type = OPS_INT, .value = "N", .help = "the same in milliseconds, starting the interpreter included"},
+	P_FLAG("read_only", "refuse its edits"),
+	{.name = "max_output", .type = OPS_INT, .value = "N", .help = "bytes of what it prints that the answer keeps (1048576)"},
+	{.name = "memory_mb", .type = OPS_INT, .value = "N", .help = "megabytes of memory it may take (1024)"},
+	P_FLAG("unconfined", "with everything you may do: files, network, programs; only at the command line"), {NULL}};
 static const struct ops_param p_export[] = {
 	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "PATH", .help = "where to; its ending says the format (stdout)"},
 	{.name = "format", .type = OPS_CHOICE, .choices = "md|json|h|map|list", .value = "F",
@@ -456,6 +466,12 @@ static const struct ops_op ops_all[] = {
 	 .help = "several questions at once, answered at one moment",
 	 .details = "The document: {\"ops\":[{\"op\":\"heads\",\"params\":{\"addr\":\"main\",\"count\":20}}, ...]}. Always answers in JSON: "
 		    "{\"rev\",\"results\":[...]}, in order; what failed has {\"error\"} in its place."},
+	{.name = "exec", .cap = SES_CAP_RUN_CODE, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_exec, .run = ops_exec,
+	 .help = "run Python on the target, in a process that can do no harm",
+	 .details = "The snippet finds db (the target as scry.open() gives it: docs/python.md), scry, and args. What it leaves in result is the "
+		    "answer. It reads what you can read and writes only in a folder of its own that goes when it ends (TMPDIR); it has no "
+		    "network and no other processes. Edits are made by scry in your name, as a script's. Past its deadline it is gone, "
+		    "whatever it does."},
 	{.name = "export", .cap = SES_CAP_WRITE_FILES, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_export,
 	 .columns = c_export, .run = ops_export, .help = "write down what was found out: report, header, JSON, map of symbols",
 	 .details = "An existing file is replaced whole or not at all, and never the target."},

@@ -155,6 +155,11 @@ uint64_t ses_snap_rev(const struct ses_snap *sn)
 	return sn->rev;
 }
 
+struct ses *ses_snap_session(const struct ses_snap *sn)
+{
+	return sn->ses;
+}
+
 bool ses_snap_is_pending(const struct ses_snap *sn)
 {
 	struct ses *s = sn->ses;

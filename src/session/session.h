@@ -107,6 +107,8 @@ bool ses_target_changed(const struct ses *s);         /* the file on disk is no 
 struct ses_snap *ses_snap_get(struct ses *s);
 void ses_snap_put(struct ses_snap *sn);
 uint64_t ses_snap_rev(const struct ses_snap *sn);
+/* The session it was taken of. */
+struct ses *ses_snap_session(const struct ses_snap *sn);
 /* A newer analysis is on its way (or the first one): it has not seen every directive of its revision. */
 bool ses_snap_is_pending(const struct ses_snap *sn);
 bool ses_snap_is_preview(const struct ses_snap *sn);

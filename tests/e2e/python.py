@@ -125,14 +125,14 @@ equal(db.multi({"ops": [{"op": "resolve", "params": {"name": ["main"]}}]})["resu
 equal(without(as_json(scry.version())), without(cli("version")), "version")
 ok(scry.man().startswith(".") and "complete" in scry.completion("bash"), "man and completion are text")
 table = scry._ops.TABLE
-missing = [n for n in table if not hasattr(db if table[n][3] else scry, n + "_" if n == "import" else n) and n != "exec"]
+missing = [n for n in table if not hasattr(db if table[n][3] else scry, n + "_" if n == "import" else n)]
 equal(missing, [], f"each of {len(table)} operations is there")
 undocumented = [n for n in dir(scry._ops.Operations) if not n.startswith("_") and not inspect.getdoc(getattr(scry._ops.Operations, n))]
 equal(undocumented, [], "each has its text")
 with open(os.path.join(PACKAGE, "scry/__init__.pyi"), encoding="utf-8") as f:
     stub = f.read()
 compile(stub, "__init__.pyi", "exec")
-equal([n for n in table if f"    def {n}_(" not in stub and f"    def {n}(" not in stub and n != "exec"], [], "each is in the types")
+equal([n for n in table if f"    def {n}_(" not in stub and f"    def {n}(" not in stub], [], "each is in the types")
 
 # --- lists ---
 
@@ -217,6 +217,25 @@ ok(db.heads(string.addr, count=3)[-1].kind != "string" and not db.functions(limi
 equal(db.patch(main, b"\x90\x90").results[0].status, "applied", "bytes are bytes")
 equal(db.bytes(main, 2), b"\x90\x90", "and are shown")
 db.unpatch(main)
+
+# --- snippets ---
+
+equal(db.exec(None, "one", code="print('p'); result = [len(db.functions()), args]").result, [len(db.functions()), ["one"]], "a snippet from Python")
+db.exec(code="import builtins; builtins.left = 1; scry.left = 2")
+equal(db.exec(code="result = [hasattr(__builtins__, 'left'), 'left' in vars(scry)]").result, [False, False], "one finds nothing of the one before")
+db.rename(victim, "before_snippet")
+equal(db.exec(code="result = db.address('before_snippet')").result, victim.addr, "it sees what was edited before it began")
+db.exec(code="db.comment('before_snippet', 'by it', kind='line')")
+equal([(r.op, r.author_kind) for r in db.journal()][-1], ("comment", "script"), "and its edits are seen")
+fails("denied", "unconfined is for a person at the command line", lambda: db.exec(code="1", unconfined=True))
+equal(db.exec(code="while True: pass", deadline="0.5").end, "timeout", "a deadline")
+answer = db.exec(code="1 // 0")
+equal((answer.end, answer.error.type), ("raised", "ZeroDivisionError"), "what is raised is an answer")
+results = []
+threads = [threading.Thread(target=lambda n=n: results.append(db.exec(code=f"result = {n}").result)) for n in range(6)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+equal(sorted(results), list(range(6)), "several at once")
 
 # --- threads, closing, a target that is cut ---
 

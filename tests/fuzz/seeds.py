@@ -9,6 +9,7 @@ keys   what a terminal sends
 edits  a made-up image by number and edits of it (fuzz_image.c)
 pclntab  Go function tables of all versions, behind a byte of options (fuzz_pclntab.c)
 symfile  files of names as other programs write them, behind a byte that chooses the format (fuzz_symfile.c)
+results  what snippets hand over (fuzz_result.c)
 rpc    what a driver sends to a live workbench
 serve  what clients send to the server
 docs   documents of edit, rename --from, import and multi, behind a byte that chooses the operation (fuzz_docs.c)
@@ -390,6 +391,18 @@ def mcp(folder):
             f.write(row)
 
 
+RESULTS = [
+    '{"a":[1,-2.5e+3,0.25,true,false,null],"b":{"c":"\\u00e9\\n\\"\\\\"}}', "[]", '"text"', "12", "[[[{}]],{}]", '[1,2', '{"a":1}{"b":2}', '{"a":1}\n{"id":7}', "01",
+    '{"a" : [ 1 , 2 ] , "b" : { } }', "[" * 1100 + "]" * 1100, '"\u00e9"', '{"a":}', "-", "1.", '"\\x"', "[1,]", "nul", " 7 ",
+]
+
+
+def results(folder):
+    for i, row in enumerate(RESULTS):
+        with open(os.path.join(folder, f"r{i}"), "wb") as f:
+            f.write(row.encode())
+
+
 PROJECT = [
     '{"binaries":[{"path":"a"}]}', '{"name":"n","id":"00112233445566778899aabbccddeeff",\n"binaries":[\n{"path":"lib/x.so","label":"x"},\n'
     '{"path":"/bin/y","sha256":"' + "0f" * 32 + '"}\n]}\n',
@@ -463,7 +476,7 @@ def box(folder):
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
-             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc, "serve": serve, "mcp": mcp,
+             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
              "project": project, "ir": ir, "box": box}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)

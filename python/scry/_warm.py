@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The warm interpreter behind `scry exec`: has a target open, and forks a process for each snippet it is handed.
+
+What it is told and says (descriptor 3, a stream): first "ready WHAT THE KERNEL LACKS" or "error WHY"; then for each "r", which comes with
+the descriptors channel, result, output and perhaps errors, a length of 4 bytes and a JSON object, it says "status N done|timeout" when the snippet's
+process is gone, and whatever that had started. "k" ends the snippet; so does the end of the stream."""
+import gc
+import json
+import linecache
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import scry
+from scry import _ops, _scry
+
+# What is asked of the process that holds the store, besides whatever is more than reading.
+FROM_STORE = {"journal", "changes", "check", "analyze", "multi", "load"}
+
+
+class Snippet(scry._Local):
+    """Reading is done here, from the image as it was when the process began. The rest goes to who started it, and after an edit everything."""
+
+    def __init__(self, session, channel):
+        super().__init__(session)
+        self.channel = channel
+        self.remote = None
+        self.has_edited = False
+
+    def other(self):
+        if self.remote is None:
+            self.remote = scry._Remote(socket.socket(fileno=self.channel), {})
+        return self.remote
+
+    def ask(self, op, params):
+        _shape, _columns, cap, target, _pages = _ops.TABLE[op]
+        if cap == 1 and target and op not in FROM_STORE and not self.has_edited:
+            return super().ask(op, params)
+        self.has_edited |= cap == 2
+        return self.other().ask(op, params)
+
+    def bytes(self, addr, n):
+        return self.other().bytes(addr, n) if self.has_edited else super().bytes(addr, n)
+
+    def close(self):
+        pass
+
+
+def plain(value):
+    """What json does not know, for a result."""
+    if isinstance(value, (scry.List, scry.Row)):
+        return json.loads(value.json())
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if hasattr(value, "keys"):
+        return {k: value[k] for k in value.keys()}
+    if hasattr(value, "__iter__"):
+        return list(value)
+    raise TypeError(f"a result holds what JSON can say, and no {type(value).__name__}")
+
+
+encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=plain).encode
+
+
+def text_of(result):
+    if isinstance(result, (scry.List, scry.Row)):
+        text = result.json()
+        if text.isascii():
+            return text
+    return encode(result)
+
+
+def write(fd, text):
+    data = memoryview(text.encode("ascii"))
+    while data:
+        data = data[os.write(fd, data):]
+
+
+def failure(error, name, is_seen):
+    """What was raised, told as Python tells it, without our own frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != name:
+        trace = trace.tb_next
+    lines = "".join(traceback.format_exception(type(error), error, trace))
+    if is_seen:
+        sys.stderr.write(lines)
+    return {"type": type(error).__name__, "message": str(error)[:4000], "traceback": lines[-16000:]}
+
+
+def run(request, session, channel, is_seen):
+    """The snippet, and the text that is to be handed back."""
+    name, code = request["name"], request["code"]
+    db = scry._here = scry.Database(Snippet(session, channel), session.path)
+    names = {"__name__": "__main__", "__file__": name, "db": db, "scry": scry, "args": request["args"], "result": None}
+    sys.argv = [name, *request["args"]]
+    linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    try:
+        try:
+            exec(compile(code, name, "exec"), names)
+        except SystemExit as e:
+            if e.code not in (None, 0):
+                raise
+        return "R" + text_of(names.get("result"))
+    except BaseException as e:  # noqa: BLE001
+        return "E" + json.dumps(failure(e, name, is_seen))
+
+
+def child(request, fds, session, folder, is_confined):
+    """In the fork; does not return."""
+    channel, result, out = fds[:3]
+    text = ""
+    try:
+        os.dup2(out, 1)
+        os.dup2(fds[-1] if fds[3:] else out, 2)
+        cpu_s = max(1, (request["until_ns"] - time.monotonic_ns()) // 1_000_000_000 + 2)
+        try:
+            if is_confined:
+                _scry.lock(folder, request["memory"], cpu_s, (channel, result))
+            else:
+                _scry.part((channel, result))
+        except scry.Error as e:
+            write(result, "L" + json.dumps({"message": str(e)}))
+            os._exit(0)
+        session.still()
+        text = run(request, session, channel, len(fds) > 3)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException as e:  # noqa: BLE001
+        text = "E" + json.dumps({"type": type(e).__name__, "message": str(e)[:4000], "traceback": ""})
+    try:
+        write(result, text)
+    finally:
+        os._exit(0)
+
+
+def warm_up(session):
+    """What an answer needs is made when it is first asked for; forks find it made."""
+    for op, params in (("heads", '{"count":20}'), ("functions", '{"limit":1}'), ("strings", '{"limit":1}'), ("imports", '{"limit":1}')):
+        try:
+            session.list(op, params)
+        except scry.Error:
+            pass
+    encode([{"warm": scry._dumps({"up": 1})}])
+    _scry.note()
+
+
+def children():
+    try:
+        with open("/proc/thread-self/children", encoding="ascii") as f:
+            return [int(pid) for pid in f.read().split()]
+    except OSError:
+        pass
+    # A kernel without that list.
+    mine = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as f:
+                if int(f.read().rpartition(")")[2].split()[1]) == os.getpid():
+                    mine.append(int(name))
+        except OSError:
+            pass
+    return mine
+
+
+def end_rest():
+    """Ends what a snippet left behind, which is ours since its parent is gone. Twice over each round: what is stopped forks no more."""
+    while True:
+        rest = children()
+        if not rest:
+            return
+        for how in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in rest:
+                try:
+                    os.kill(pid, how)
+                except ProcessLookupError:
+                    pass
+        for pid in rest:
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:
+                pass
+
+
+class Warm:
+    def __init__(self, sock, session, is_confined, has_numbers):
+        self.sock = sock
+        self.session = session
+        self.is_confined = is_confined
+        self.has_numbers = has_numbers
+        self.folder = tempfile.mkdtemp(prefix="scry-exec-")
+        os.environ["TMPDIR"] = tempfile.tempdir = self.folder
+
+    def receive(self, n):
+        data = b""
+        while len(data) < n:
+            more = self.sock.recv(n - len(data))
+            if not more:
+                return None
+            data += more
+        return data
+
+    def fork(self):
+        has_numbers = self.has_numbers and _scry.number_begin()
+        pid = os.fork()
+        if pid and has_numbers:
+            _scry.number_end()
+        return pid
+
+    def wait(self, pid, until_ns):
+        """Until it is gone: (status, why, whether there is still somebody to tell)."""
+        pidfd = os.pidfd_open(pid)
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.register(self.sock, select.POLLIN)
+        why, is_heard = "done", True
+        while True:
+            left = until_ns - time.monotonic_ns()
+            # As late as is still in time.
+            ready = poll.poll(max(0, left // 1_000_000 + 1)) if why == "done" and is_heard else poll.poll()
+            fds = [fd for fd, _events in ready]
+            if pidfd in fds:
+                break
+            if self.sock.fileno() in fds:
+                is_heard = self.sock.recv(1) != b""
+                if not is_heard:
+                    poll.unregister(self.sock)
+                why = why if why != "done" else "stopped"
+            elif not ready:
+                why = "timeout"
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        os.close(pidfd)
+        status = os.waitpid(pid, 0)[1]
+        # Confined it can start nothing, and with numbers of its own nothing outlives it.
+        if not self.is_confined and not self.has_numbers:
+            end_rest()
+        return status, why, is_heard
+
+    def one(self):
+        """Serves a request; False when there is nobody any more."""
+        kind, fds, _flags, _addr = socket.recv_fds(self.sock, 1, 8)
+        if kind != b"r":
+            return kind != b""
+        head = self.receive(4)
+        body = head and self.receive(struct.unpack("=I", head)[0])
+        if not body:
+            return False
+        request = json.loads(body)
+        if self.session.news():
+            warm_up(self.session)
+        pid = self.fork()
+        if pid == 0:
+            child(request, fds, self.session, self.folder, self.is_confined)
+        for fd in fds:
+            os.close(fd)
+        status, why, is_heard = self.wait(pid, request["until_ns"])
+        # Emptied before the next one can begin.
+        if any(os.scandir(self.folder)):
+            subprocess.run(["rm", "-rf", "--", *[e.path for e in os.scandir(self.folder)]], check=False)
+        if is_heard:
+            self.sock.sendall(f"status {status} {why}\n".encode())
+        return is_heard
+
+
+def main():
+    target, store, confined = sys.argv[2:5]
+    is_confined = confined == "confined"
+    sock = socket.socket(fileno=3)
+    has_numbers = _scry.can_number(is_confined)
+    if has_numbers == 2:
+        # The one who has them goes on; this one is there for who started it.
+        pid = os.fork()
+        if pid:
+            os.close(2)
+            sock.close()
+            os.waitpid(pid, 0)
+            return
+    # Where it has none, orphans come to this process.
+    _scry.adopt(has_numbers == 2)
+    try:
+        session = scry._Session(target, no_store=store == "no-store")
+    except scry.Error as e:
+        sock.sendall(f"error {e}\n".encode())
+        return
+    has_numbers = has_numbers != 0 and _scry.number_begin() and _scry.number_end()
+    warm = Warm(sock, session, is_confined, has_numbers)
+    try:
+        missing = [_scry.lock_missing()] * bool(_scry.lock_missing()) + ["process numbers"] * (not has_numbers)
+        null = os.open("/dev/null", os.O_RDWR)
+        os.dup2(null, 2)
+        os.close(null)
+        sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+        # The first look begins the watch for what others do.
+        session.news()
+        session.refresh()
+        warm_up(session)
+        # Nothing a fork looks at for garbage: its pages stay shared.
+        gc.collect()
+        gc.freeze()
+        sock.sendall(f"ready {', '.join(missing)}\n".encode())
+        while warm.one():
+            pass
+    finally:
+        subprocess.run(["rm", "-rf", "--", warm.folder], check=False)

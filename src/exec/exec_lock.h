@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef EXEC_EXEC_LOCK_H
+#define EXEC_EXEC_LOCK_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * What a snippet's process takes away from itself before it runs a line of the snippet. It keeps: reading what its user can read,
+ * writing below one folder, threads, its own memory up to a limit, the descriptors it is given. It has no network, no other processes,
+ * no programs, no signals to others, nothing of the store.
+ */
+
+/* For the process that forks the others, once: what it takes to give each of them process numbers of their own, so that ending one
+ * ends everything in it. One thread only. Who is not root needs a user namespace for that, and numbers that belong to it: the next
+ * fork, which has them, does the rest in place of this process. */
+enum exec_numbers { EXEC_NO_NUMBERS, EXEC_NUMBERS, EXEC_NUMBERS_OF_NEXT_FORK };
+enum exec_numbers exec_can_number(bool is_confined);
+/* Before and after a fork: the process forked in between is the first of numbers of its own. Both false where the kernel refuses. */
+bool exec_number_begin(void);
+bool exec_number_end(void);
+
+/* Processes below this one whose parents end become its children; with `follow` it ends when its own parent does. */
+bool exec_adopt(bool follow);
+
+/* What this kernel cannot give of the lock, "" when nothing; static text. */
+const char *exec_lock_missing(void);
+
+/* Looks at what forks of this process have to close and unmap; again whenever it has opened or mapped something. */
+_must_use_ struct err *exec_note(void);
+
+struct exec_lock {
+	const char *folder;    /* below which files may be made and changed */
+	uint64_t mem_len;      /* bytes above what is mapped now */
+	uint64_t cpu_s;        /* seconds of the processor */
+	const int *keep;       /* at most 8 descriptors that stay, besides 0, 1, 2 and plain files open for reading */
+	unsigned keep_cnt;
+};
+
+/* Error env when a part that has to be there cannot be had: then nothing may run. */
+_must_use_ struct err *exec_lock(const struct exec_lock *lock);
+/* Without the lock: only the descriptors and shared memory of the process it was forked from go. */
+_must_use_ struct err *exec_part(const int *keep, unsigned keep_cnt);
+
+#endif
