@@ -40,6 +40,7 @@ bench: build-bench
 	@python3 tests/bench/bench_serve.py --scry build-bench/src/main/scry --tool build-bench/tests/bench/bench_serve
 	@python3 tests/bench/bench_project.py --scry build-bench/src/main/scry
 	@python3 tests/bench/bench_code.py --scry build-bench/src/main/scry
+	@python3 tests/bench/bench_python.py --build build-bench
 	@python3 tests/bench/bench_live.py --live build-bench/tests/bench/bench_live
 	@python3 tests/bench/bench_image.py --image build-bench/tests/bench/bench_image
 

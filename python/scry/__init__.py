@@ -14,6 +14,7 @@ one, with its parameters by name. Lists are columns and rows at once (List), oth
 import json as _json
 import os as _os
 import socket as _socket
+import struct as _struct
 import threading as _threading
 
 from . import _ops
@@ -342,18 +343,23 @@ def open(path, *, no_store=False, threads=0, processor=None, base=None, format=N
     return Database(_Local(session), _os.fspath(path))
 
 
-def connect(socket=None, *, target=None):
-    """A database of a running server, with the methods that open() gives.
+def connect(socket="serve", *, database=None):
+    """A database of a running server (scry serve), with the methods that open() gives.
 
-    socket: the path of its socket; where scry serve makes it when left out
-    target: which of its databases; the first one"""
-    if socket is None:
+    socket: the path of its socket, or its name where scry serve makes them
+    database: which of its databases: its id, path, or the last part of the path; the first one"""
+    path = _os.fspath(socket)
+    if "/" not in path:
         folder = _os.environ.get("XDG_RUNTIME_DIR")
-        socket = _os.path.join(folder, "scry", "serve") if folder else f"/tmp/scry-{_os.getuid()}/serve"
+        path = _os.path.join(folder, "scry", path) if folder else f"/tmp/scry-{_os.getuid()}/{path}"
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        sock.connect(_os.fspath(socket))
+        sock.connect(path)
+        uid = _struct.unpack("3i", sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))[1]
     except OSError as e:
         sock.close()
-        raise _error(f"{socket}: {e.strerror}", "not_found", "scry serve FILE --socket PATH") from None
-    return Database(_Remote(sock, {} if target is None else {"target": target}), target or str(socket))
+        raise _error(f"{path}: {e.strerror}", "not_found", "scry serve FILE --socket PATH makes one") from None
+    if uid != _os.geteuid():
+        sock.close()
+        raise _error(f"{path}: belongs to another user", "denied", "")
+    return Database(_Remote(sock, {} if database is None else {"database": database}), database or path)
