@@ -136,17 +136,24 @@ class _Remote:
         self.lock = _threading.Lock()
         self.id = 0
 
-    def call(self, method, params, hook=None):
+    def exchange(self, request):
+        self.sock.sendall(_dumps(request).encode() + b"\n")
+        while True:
+            line = self.file.readline()
+            if not line:
+                raise OSError
+            answer = _json.loads(line)
+            # What has no id tells how far something is.
+            if answer.get("id") == request["id"]:
+                return answer
+
+    def call(self, method, params):
         with self.lock:
             self.id += 1
-            self.sock.sendall(_dumps({"jsonrpc": "2.0", "id": self.id, "method": method, "params": {**params, **self.extra}}).encode() + b"\n")
-            while True:
-                line = self.file.readline()
-                if not line:
-                    raise _error("the server went away", "io", "connect again")
-                answer = _json.loads(line)
-                if answer.get("id") == self.id:
-                    break
+            try:
+                answer = self.exchange({"jsonrpc": "2.0", "id": self.id, "method": method, "params": {**params, **self.extra}})
+            except (OSError, ValueError):
+                raise _error("the server went away", "io", "connect again") from None
         error = answer.get("error")
         if error:
             data = error.get("data") or {}

@@ -43,11 +43,10 @@ class Snippet(scry._Local):
         _shape, _columns, cap, target, _pages = _ops.TABLE[op]
         if cap == 1 and target and op not in FROM_STORE and not self.has_edited:
             return super().ask(op, params)
-        self.has_edited |= cap == 2
+        if cap == 2:
+            self.has_edited = True
+            self.bytes = self.other().bytes
         return self.other().ask(op, params)
-
-    def bytes(self, addr, n):
-        return self.other().bytes(addr, n) if self.has_edited else super().bytes(addr, n)
 
     def close(self):
         pass
@@ -241,7 +240,7 @@ class Warm:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         os.close(pidfd)
         status = os.waitpid(pid, 0)[1]
-        # Confined it can start nothing, and with numbers of its own nothing outlives it.
+        # With numbers of its own nothing outlives it.
         if not self.is_confined and not self.has_numbers:
             end_rest()
         return status, why, is_heard
@@ -276,26 +275,17 @@ def main():
     target, store, confined = sys.argv[2:5]
     is_confined = confined == "confined"
     sock = socket.socket(fileno=3)
-    has_numbers = _scry.can_number(is_confined)
-    if has_numbers == 2:
-        # The one who has them goes on; this one is there for who started it.
-        pid = os.fork()
-        if pid:
-            os.close(2)
-            sock.close()
-            os.waitpid(pid, 0)
-            return
-    # Where it has none, orphans come to this process.
-    _scry.adopt(has_numbers == 2)
+    # Orphans come to this process, where they can be ended.
+    _scry.adopt()
     try:
         session = scry._Session(target, no_store=store == "no-store")
     except scry.Error as e:
         sock.sendall(f"error {e}\n".encode())
         return
-    has_numbers = has_numbers != 0 and _scry.number_begin() and _scry.number_end()
+    # Confined it starts no processes.
+    has_numbers = not is_confined and _scry.number_begin() and _scry.number_end()
     warm = Warm(sock, session, is_confined, has_numbers)
     try:
-        missing = [_scry.lock_missing()] * bool(_scry.lock_missing()) + ["process numbers"] * (not has_numbers)
         null = os.open("/dev/null", os.O_RDWR)
         os.dup2(null, 2)
         os.close(null)
@@ -308,7 +298,7 @@ def main():
         # Nothing a fork looks at for garbage: its pages stay shared.
         gc.collect()
         gc.freeze()
-        sock.sendall(f"ready {', '.join(missing)}\n".encode())
+        sock.sendall(f"ready {_scry.lock_missing()}\n".encode())
         while warm.one():
             pass
     finally:

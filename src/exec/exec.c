@@ -26,6 +26,7 @@
 #define RESULT_MAX ((size_t)64 << 20)
 #define MEMORY_MB 1024
 #define POLL_MS 50
+#define PIPE_LEN (1 << 20)
 #define GRACE_NS 2000000000              /* past the deadline, until the warm interpreter itself is given up */
 
 enum run_end { RUN_DONE, RUN_RAISED, RUN_TIMEOUT, RUN_CANCELLED, RUN_KILLED, RUN_TOO_LONG };
@@ -170,8 +171,8 @@ static void take_output(struct run *r, int *fd, bool is_err)
 
 static void take_result(struct run *r)
 {
-	char *at = buf_room(&r->text, 65536);
-	ssize_t n = at ? read(r->result, at, 65536) : 0;
+	char *at = buf_room(&r->text, PIPE_LEN);
+	ssize_t n = at ? read(r->result, at, PIPE_LEN) : 0;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -238,8 +239,10 @@ static void loop(struct run *r)
 		struct pollfd p[] = {
 			{.fd = exec_warm_fd(r->warm), .events = POLLIN}, {.fd = r->out, .events = POLLIN}, {.fd = r->err, .events = POLLIN},
 			{.fd = r->result, .events = POLLIN}, {.fd = r->channel, .events = is_answering ? POLLOUT : POLLIN}};
-		if (poll(p, ARRAY_LEN(p), POLL_MS) < 0 && errno != EINTR)
-			return;
+		if (poll(p, ARRAY_LEN(p), POLL_MS) < 0 && errno != EINTR) {
+			r->is_over = r->is_warm_lost = true;
+			r->end = RUN_KILLED;
+		}
 		if (p[1].revents && r->out >= 0)
 			take_output(r, &r->out, false);
 		if (p[2].revents && r->err >= 0)
@@ -453,6 +456,9 @@ static struct err *begin(struct run *r, const struct buf *request)
 	r->channel = pair[0];
 	theirs[0] = pair[1];
 	e = make_pipe(&r->result, &theirs[1]);
+	/* So that most results go through without waiting for their reader. A kernel that says no leaves the pipe as it is. */
+	if (!e)
+		(void)fcntl(r->result, F_SETPIPE_SZ, PIPE_LEN);
 	if (!e)
 		e = make_pipe(&r->out, &theirs[2]);
 	/* Gathered output keeps its order. */

@@ -35,31 +35,6 @@
 
 /* --- process numbers of its own --- */
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	size_t len = strlen(text);
-	bool good = fd >= 0 && write(fd, text, len) == (ssize_t)len;
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
-enum exec_numbers exec_can_number(bool is_confined)
-{
-	char uid[64], gid[64];
-	if (!geteuid())
-		return EXEC_NUMBERS; /* exec_number_begin() tells */
-	/* A namespace of users would take setuid programs away from who asked for no confinement. */
-	if (!is_confined)
-		return EXEC_NO_NUMBERS;
-	snprintf(uid, sizeof(uid), "%u %u 1", geteuid(), geteuid());
-	snprintf(gid, sizeof(gid), "%u %u 1", getegid(), getegid());
-	bool good = !unshare(CLONE_NEWUSER) && write_text("/proc/self/setgroups", "deny") && write_text("/proc/self/uid_map", uid) &&
-		    write_text("/proc/self/gid_map", gid) && !unshare(CLONE_NEWPID);
-	return good ? EXEC_NUMBERS_OF_NEXT_FORK : EXEC_NO_NUMBERS;
-}
-
 bool exec_number_begin(void)
 {
 	return !unshare(CLONE_NEWPID);
@@ -74,9 +49,9 @@ bool exec_number_end(void)
 	return good;
 }
 
-bool exec_adopt(bool follow)
+bool exec_adopt(void)
 {
-	return !prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) && (!follow || !prctl(PR_SET_PDEATHSIG, SIGKILL));
+	return !prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
 /* --- descriptors and shared memory --- */

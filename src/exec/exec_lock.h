@@ -13,17 +13,13 @@
  * no programs, no signals to others, nothing of the store.
  */
 
-/* For the process that forks the others, once: what it takes to give each of them process numbers of their own, so that ending one
- * ends everything in it. One thread only. Who is not root needs a user namespace for that, and numbers that belong to it: the next
- * fork, which has them, does the rest in place of this process. */
-enum exec_numbers { EXEC_NO_NUMBERS, EXEC_NUMBERS, EXEC_NUMBERS_OF_NEXT_FORK };
-enum exec_numbers exec_can_number(bool is_confined);
-/* Before and after a fork: the process forked in between is the first of numbers of its own. Both false where the kernel refuses. */
+/* Before and after a fork by a process of one thread: the process forked in between is the first of process numbers of its own, so that
+ * ending it ends everything in it. False where the kernel refuses, as it does to who is not root. */
 bool exec_number_begin(void);
 bool exec_number_end(void);
 
-/* Processes below this one whose parents end become its children; with `follow` it ends when its own parent does. */
-bool exec_adopt(bool follow);
+/* Processes below this one whose parents end become its children. */
+bool exec_adopt(void);
 
 /* What this kernel cannot give of the lock, "" when nothing; static text. */
 const char *exec_lock_missing(void);

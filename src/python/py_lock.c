@@ -64,16 +64,11 @@ static PyObject *missing(PyObject *module, PyObject *unused)
 	return PyUnicode_FromString(exec_lock_missing());
 }
 
-static PyObject *can_number(PyObject *module, PyObject *is_confined)
+static PyObject *adopt(PyObject *module, PyObject *unused)
 {
 	(void)module;
-	return PyLong_FromLong(exec_can_number(PyObject_IsTrue(is_confined) == 1));
-}
-
-static PyObject *adopt(PyObject *module, PyObject *follow)
-{
-	(void)module;
-	return PyBool_FromLong(exec_adopt(PyObject_IsTrue(follow) == 1));
+	(void)unused;
+	return PyBool_FromLong(exec_adopt());
 }
 
 static PyObject *number_begin(PyObject *module, PyObject *unused)
@@ -95,8 +90,7 @@ PyMethodDef py_lock_methods[] = {
 	{"part", part, METH_VARARGS, "part(descriptors): closes the others, and what is shared with the process this was forked from."},
 	{"note", note, METH_NOARGS, "Looks at what forks have to close; again after something was opened."},
 	{"lock_missing", missing, METH_NOARGS, "What this kernel cannot give of the lock."},
-	{"can_number", can_number, METH_O, "Whether forks can have process numbers of their own: 0 no, 1 yes, 2 those of the next fork."},
-	{"adopt", adopt, METH_O, "Processes whose parents end become children of this one, which ends with its own if that is true."},
+	{"adopt", adopt, METH_NOARGS, "Processes whose parents end become children of this one."},
 	{"number_begin", number_begin, METH_NOARGS, "The next fork has."},
 	{"number_end", number_end, METH_NOARGS, "Those after it are as before."},
 	{NULL, NULL, 0, NULL}};

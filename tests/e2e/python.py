@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 SCRY = os.environ["SCRY"]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -236,6 +237,42 @@ threads = [threading.Thread(target=lambda n=n: results.append(db.exec(code=f"res
 [t.start() for t in threads]
 [t.join() for t in threads]
 equal(sorted(results), list(range(6)), "several at once")
+
+# --- the same from a server ---
+
+name = os.path.join(WORK, "server")
+env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+server = subprocess.Popen([SCRY, "serve", TARGET, "--socket", name], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+fails("not_found", "no server", lambda: scry.connect(os.path.join(WORK, "nobody")))
+far = None
+while far is None and server.poll() is None:
+    try:
+        far = scry.connect(name)
+    except scry.Error:
+        time.sleep(0.1)
+if ok(far is not None, "connect"):
+    while far.functions(limit=1).pending:
+        time.sleep(0.1)
+    fs = db.functions()
+    for op, args, kw in (("functions", (), {}), ("heads", ("main",), {"count": 40}), ("xrefs", (victim.addr,), {}), ("strings", (), {}), ("blocks", ("main",), {}),
+                         ("symbols", (), {}), ("resolve", ("main", "nothing_like_it"), {}), ("journal", (), {})):
+        equal(without(json.loads(getattr(far, op)(*args, **kw).json()), "next", "rev"), without(json.loads(getattr(db, op)(*args, **kw).json()), "next", "rev"),
+              f"{op} from the server is the same")
+    equal({**far.info(), "etag": 0}, {**db.info(), "etag": 0}, "info")
+    equal((far.address("main"), far.bytes("main", 16), far.bytes(main, 16)), (main, db.bytes(main, 16), db.bytes(main, 16)), "addresses and bytes")
+    equal(memoryview(far.functions().addr).tolist(), fs.addr.tolist(), "columns are arrays there, too")
+    with far.edit(note="from afar") as e:
+        e.rename(victim, "from_afar")
+    equal((db.address("from_afar"), far.address("from_afar")), (victim.addr, victim.addr), "an edit by the server is seen here")
+    fails("not_found", "its errors are those of scry", lambda: far.disasm("no_such_function"))
+    fails("denied", "as are refusals", lambda: far.rename(victim, "a b"))
+    equal(far.exec(code="result = len(db.functions())").result, len(fs), "a snippet there")
+    server.kill()
+    server.wait()
+    fails("io", "a server that went away", lambda: far.info())
+    far.close()
+elif server.poll() is None:
+    server.kill()
 
 # --- threads, closing, a target that is cut ---
 
