@@ -86,6 +86,7 @@ READS = [
     ("type", {"name": "struct timespec"}, ["struct timespec"]), ("type_at", {"addr": "abort"}, ["abort"]), ("bookmarks", {}, []),
     ("journal", {}, []), ("changes", {"since": 0}, ["--since", "0"]), ("check", {"edits": True}, ["--edits"]),
     ("export", {"format": "list"}, ["--format", "list"]),
+    ("look", {"addr": "entry", "limit": 9}, ["entry", "--limit", "9"]), ("reference", {"word": ["rename"]}, ["rename"]),
     ("multi", {"ops": {"ops": [{"op": "info"}, {"op": "heads", "params": {"addr": "entry", "count": 3}}, {"op": "bytes"}]}}, None),
     ("version", {}, []), ("man", {}, []), ("completion", {"shell": "bash"}, ["bash"]),
 ]
