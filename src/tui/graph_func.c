@@ -183,7 +183,7 @@ uint32_t tui_graph_line_of(const struct tui_graph_func *f, uint32_t block, uint3
 	return b->line + b->line_cnt - (rows - row);
 }
 
-static void sizes(struct tui_graph_func *f)
+void tui_graph_sizes(struct tui_graph_func *f)
 {
 	for (uint32_t i = 0; i < f->cnt; i++) {
 		const struct tui_graph_block *b = &f->blocks[i];
@@ -218,7 +218,7 @@ static struct err *make(struct maker *m)
 		e = lines(m);
 	if (e)
 		return e;
-	sizes(f);
+	tui_graph_sizes(f);
 	f->g.box_cnt = f->cnt;
 	f->g.entry = f->entry;
 	f->g.cancel = m->ask->cancel;
@@ -230,6 +230,8 @@ static struct err *make(struct maker *m)
 struct err *tui_graph_func_new(struct ses_snap *sn, const struct ses_call *call, const struct tui_graph_ask *ask,
 			       struct tui_graph_func **ret)
 {
+	if (ask->kind != TUI_AROUND_NONE)
+		return tui_graph_around_new(sn, call, ask, ret);
 	struct maker m = {.sn = sn, .call = call, .ask = ask, .f = calloc(1, sizeof(*m.f)), .measure = {.is_ascii = ask->is_ascii}};
 	if (!m.f)
 		return &err_nomem;

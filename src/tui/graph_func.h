@@ -9,6 +9,11 @@
  * A function as a picture: its blocks, where their lines are, and the layout. The text of lines is not kept; who draws
  * asks the session for the few that are on the screen. Nothing in it borrows from the snapshot it was made from.
  */
+enum tui_graph_kind {
+	TUI_AROUND_NONE,  /* blocks of a function */
+	TUI_AROUND_CALLS,  /* who calls a function, two steps up, and what it calls */
+	TUI_AROUND_REFS,   /* who refers to an address, and what that refers to */
+};
 enum tui_zoom { TUI_ZOOM_FULL, TUI_ZOOM_SHORT, TUI_ZOOM_NAMES, TUI_ZOOM_COUNT };
 
 #define TUI_SHORT_LINES 2 /* shown at each end of a block in TUI_ZOOM_SHORT */
@@ -31,9 +36,12 @@ struct tui_graph_func {
 	uint64_t *line_va;        /* lines of blocks, one an item */
 	struct graph g;           /* boxes by block number */
 	enum tui_zoom zoom;
+	enum tui_graph_kind kind;
+	uint64_t more;            /* of calls and references: edges left out, because there are too many to look at */
 };
 
 struct tui_graph_ask {
+	enum tui_graph_kind kind;
 	uint64_t va;              /* any address of the function */
 	enum tui_zoom zoom;
 	bool is_ascii;            /* the terminal shows ASCII only */
@@ -45,6 +53,11 @@ struct tui_graph_ask {
 _must_use_ struct err *tui_graph_func_new(struct ses_snap *sn, const struct ses_call *call, const struct tui_graph_ask *ask,
 					  struct tui_graph_func **ret);
 void tui_graph_func_free(struct tui_graph_func *f);
+/* The same of names instead of blocks: calls or references around an address. Each of its blocks is a function or a datum. */
+_must_use_ struct err *tui_graph_around_new(struct ses_snap *sn, const struct ses_call *call, const struct tui_graph_ask *ask,
+					    struct tui_graph_func **ret);
+/* The size of each box, before they are laid out. */
+void tui_graph_sizes(struct tui_graph_func *f);
 
 /* The block that holds an address; false when none does. */
 bool tui_graph_block_at(const struct tui_graph_func *f, uint64_t va, uint32_t *ret);

@@ -15,7 +15,10 @@ static struct tui_place here(const struct tui *t)
 	} else if (t->main_view == TUI_V_GRAPH) {
 		p.va = t->graph.va;
 		p.top_va = tui_graph_spot(t);
-		p.sub = p.top_sub = 0;
+		p.sub = t->graph.kind;
+		p.top_sub = 0;
+		if (t->graph.kind)
+			p.top_va = t->graph.root;
 	} else if (t->main_view == TUI_V_C) {
 		tui_c_spot(t, &p);
 	}
@@ -44,6 +47,13 @@ void tui_restore(struct tui *t, const struct tui_place *p)
 		t->hex.va = p->va;
 		t->hex.top = p->top_va;
 		t->hex.is_placed = true;
+		return;
+	}
+	if (p->view == TUI_V_GRAPH && p->sub) {
+		t->graph.kind = (uint8_t)p->sub;
+		t->graph.root = p->top_va;
+		t->graph.va = p->va;
+		t->graph.is_placed = t->graph.want_centre = true;
 		return;
 	}
 	if (p->view == TUI_V_GRAPH) {

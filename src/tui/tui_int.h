@@ -257,6 +257,8 @@ struct tui_graph {
 	bool want_centre;         /* the next frame puts the block in the middle */
 	bool want_sight;          /* the next frame shows the cursor line */
 	uint8_t zoom;             /* enum tui_zoom */
+	uint8_t kind;             /* enum tui_graph_kind */
+	uint64_t root;            /* of calls and references: around what */
 	int32_t x, y;             /* cell of the picture in the upper left corner */
 	struct cells_rect body, map; /* where they were drawn; map.w 0: not */
 	struct tui_graph_func *f;
@@ -269,6 +271,8 @@ struct tui_graph {
 void tui_graph_fini(struct tui *t);
 /* Space: to the graph of the function under the cursor, and back to the listing. */
 void tui_graph_toggle(struct tui *t);
+/* The graph of calls or of references (enum tui_graph_kind) around what the cursor is on. */
+void tui_graph_around(struct tui *t, int kind);
 /* Whether an address can be shown as a graph: it is in a function. */
 bool tui_graph_can(struct tui *t, uint64_t va);
 bool tui_graph_operand(struct tui *t, uint64_t *ret);

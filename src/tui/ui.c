@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/graph_func.h"
 #include "tui/tui_int.h"
 
 #include <stdarg.h>
@@ -701,6 +702,12 @@ static bool act_view(struct tui *t, enum tui_action a)
 		return true;
 	case TUI_VIEW_GRAPH:
 		tui_graph_toggle(t);
+		return true;
+	case TUI_GRAPH_CALLS:
+		tui_graph_around(t, TUI_AROUND_CALLS);
+		return true;
+	case TUI_GRAPH_REFS:
+		tui_graph_around(t, TUI_AROUND_REFS);
 		return true;
 	case TUI_SPLIT:
 		tui_split_toggle(t);

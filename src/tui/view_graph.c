@@ -63,7 +63,7 @@ static void set_block(struct tui_graph *g, uint32_t block)
 static void take(struct tui *t, struct tui_graph_func *f)
 {
 	struct tui_graph *g = &t->graph;
-	bool is_same = g->f && f && g->f->va == f->va;
+	bool is_same = g->f && f && g->f->va == f->va && g->f->kind == f->kind;
 	int32_t dx = 0;
 	int32_t dy = 0;
 	if (is_same) {
@@ -91,7 +91,7 @@ static void take(struct tui *t, struct tui_graph_func *f)
 static void refuse(struct tui *t, struct err *e)
 {
 	take(t, NULL);
-	t->graph.job_va = t->graph.va; /* not again for this place */
+	t->graph.job_va = t->graph.kind == TUI_AROUND_NONE ? t->graph.va : t->graph.root; /* not again for this place */
 	if (e->kind == ERR_NOT_FOUND || e->kind == ERR_CANCELLED)
 		err_free(e);
 	else
@@ -112,7 +112,7 @@ static void job_done(struct tui *t, struct tui_job *j)
 		return;
 	g->job = NULL;
 	t->is_dirty = true;
-	if (j->snap != t->snap || gj->ask.zoom != g->zoom) /* it will be asked for again */
+	if (j->snap != t->snap || gj->ask.zoom != g->zoom || gj->ask.kind != g->kind) /* it will be asked for again */
 		return;
 	if (gj->err)
 		refuse(t, take_ptr(gj->err));
@@ -147,11 +147,12 @@ static void start_job(struct tui *t, const struct tui_graph_ask *ask)
 static void make(struct tui *t)
 {
 	struct tui_graph *g = &t->graph;
-	struct tui_graph_ask ask = {.va = g->va, .zoom = (enum tui_zoom)g->zoom, .is_ascii = t->grid.is_ascii};
+	struct tui_graph_ask ask = {.va = g->kind == TUI_AROUND_NONE ? g->va : g->root, .kind = (enum tui_graph_kind)g->kind,
+				    .zoom = (enum tui_zoom)g->zoom, .is_ascii = t->grid.is_ascii};
 	struct ses_call call = tui_call(t, BUILD_MS);
 	struct tui_graph_func *f = NULL;
 	struct ses_func func;
-	bool is_large = ses_func_at(t->snap, g->va, &t->frame_arena, &func) && func.blocks > SYNC_BLOCKS;
+	bool is_large = g->kind == TUI_AROUND_NONE && ses_func_at(t->snap, g->va, &t->frame_arena, &func) && func.blocks > SYNC_BLOCKS;
 	if (is_large && t->job_fd >= 0) {
 		start_job(t, &ask);
 		return;
@@ -179,11 +180,19 @@ static bool ready(struct tui *t)
 		g->va = t->listing.is_placed ? t->listing.va : t->info.main_va;
 		g->is_placed = true;
 	}
+	bool is_around = g->kind != TUI_AROUND_NONE;
+	uint64_t of = is_around ? g->root : g->va;
 	bool is_known = g->f && tui_graph_block_at(g->f, g->va, &b);
-	bool is_new = g->f_snap != t->snap || (g->f ? !is_known || g->f->zoom != (enum tui_zoom)g->zoom : g->job_va != g->va);
-	if (is_new && !(g->job && g->job_va == g->va && g->job->snap == t->snap &&
-			((struct graph_job *)g->job)->ask.zoom == (enum tui_zoom)g->zoom))
+	bool is_other = g->f && (g->f->kind != (enum tui_graph_kind)g->kind || (is_around && g->f->va != g->root) ||
+				 (!is_around && g->f->zoom != (enum tui_zoom)g->zoom));
+	bool is_new = g->f_snap != t->snap || (g->f ? !is_known || is_other : g->job_va != of);
+	const struct tui_graph_ask *asked = g->job ? &((struct graph_job *)g->job)->ask : NULL;
+	if (is_new && !(asked && g->job_va == of && g->job->snap == t->snap && asked->zoom == (enum tui_zoom)g->zoom &&
+			asked->kind == (enum tui_graph_kind)g->kind))
 		make(t);
+	/* The thing itself may not be a function's beginning, whose name stands for it. */
+	if (is_around && g->f && !tui_graph_block_at(g->f, g->va, &b))
+		g->va = g->f->va;
 	if (!g->f || !tui_graph_block_at(g->f, g->va, &b))
 		return false;
 	if (g->f->blocks[b].line_cnt)
@@ -265,6 +274,8 @@ static void draw_nothing(struct tui *t, struct cells_rect r)
 	g->map = (struct cells_rect){0};
 	if (g->job)
 		cells_str(&p, "  the graph is being laid out");
+	else if (g->kind == TUI_AROUND_REFS)
+		cells_printf(&p, "  nothing is known of %llx (Space: listing)", (unsigned long long)g->root);
 	else
 		cells_printf(&p, "  no function at %llx (Space: listing)", (unsigned long long)g->va);
 }
@@ -408,6 +419,17 @@ static void along(struct tui *t, bool to_next)
 	set_block(g, found);
 }
 
+/* From a name to what has it. */
+static void open_node(struct tui *t)
+{
+	uint64_t va = t->graph.va;
+	tui_push_past(t);
+	t->graph.is_sticky = false;
+	t->future.cnt = 0;
+	t->main_view = TUI_V_LISTING;
+	tui_view_ops(TUI_V_LISTING)->go(t, va);
+}
+
 static void follow(struct tui *t)
 {
 	const struct ses_head *h = tui_graph_head(t, t->graph.va);
@@ -484,6 +506,10 @@ static bool graph_act(struct tui *t, enum tui_action a)
 		tui_go_function(t, g->va, a == TUI_FUNC_NEXT ? 1 : -1);
 		return true;
 	case TUI_GRAPH_ZOOM:
+		if (g->kind != TUI_AROUND_NONE) {
+			tui_say(t, false, "calls and references are names; Space draws the blocks of the function at the cursor");
+			return true;
+		}
 		g->zoom = (uint8_t)((g->zoom + 1) % TUI_ZOOM_COUNT);
 		return true;
 	case TUI_GRAPH_MAP:
@@ -493,7 +519,10 @@ static bool graph_act(struct tui *t, enum tui_action a)
 		g->want_centre = true;
 		return true;
 	case TUI_FOLLOW:
-		follow(t);
+		if (g->kind != TUI_AROUND_NONE && has_picture)
+			open_node(t);
+		else
+			follow(t);
 		return true;
 	default:
 		return has_picture && tui_action_info(a)->group == TUI_GROUP_MOVE && act_move(t, a);
@@ -594,7 +623,8 @@ static void graph_go(struct tui *t, uint64_t va)
 {
 	struct tui_graph *g = &t->graph;
 	uint32_t b;
-	bool is_shown = g->is_placed && g->f && g->f_snap == t->snap && tui_graph_block_at(g->f, va, &b);
+	g->kind = TUI_AROUND_NONE;
+	bool is_shown = g->is_placed && g->f && g->f->kind == TUI_AROUND_NONE && g->f_snap == t->snap && tui_graph_block_at(g->f, va, &b);
 	g->va = va;
 	g->off = 0;
 	g->is_placed = true;
@@ -607,6 +637,47 @@ static void graph_go(struct tui *t, uint64_t va)
 	}
 }
 
+void tui_graph_around(struct tui *t, int kind)
+{
+	struct tui_graph *g = &t->graph;
+	bool is_there = t->main_view == TUI_V_GRAPH && g->kind != TUI_AROUND_NONE && !t->focus_functions;
+	struct ses_func f;
+	uint64_t va;
+	bool has_va = is_there ? (va = g->va, true) : tui_operand(t, &va) || tui_focus_va(t, &va);
+	bool is_func = has_va && ses_func_at(t->snap, va, &t->frame_arena, &f);
+	if (!has_va || (kind == TUI_AROUND_CALLS && !is_func)) {
+		tui_say(t, true, has_va ? "calls are of a function, and here is none" : "this row has no address");
+		return;
+	}
+	/* In a body that nothing refers to, the function. */
+	if (is_func && (kind == TUI_AROUND_CALLS || !ses_name_at(t->snap, va, &t->frame_arena).len))
+		va = f.addr;
+	tui_push_past(t);
+	t->future.cnt = 0;
+	t->focus_functions = false;
+	t->is_split = false;
+	t->main_view = TUI_V_GRAPH;
+	g->is_sticky = false;
+	g->is_placed = true;
+	g->kind = (uint8_t)kind;
+	g->root = g->va = va;
+	g->off = 0;
+	g->want_centre = true;
+	tui_say(t, false, "Enter goes there, ,c and ,x draw around the name at the cursor, Space its blocks");
+}
+
+static void graph_status(struct tui *t, struct cells_pen *p)
+{
+	const struct tui_graph *g = &t->graph;
+	if (g->kind == TUI_AROUND_NONE || !g->f || g->f->kind == TUI_AROUND_NONE)
+		return;
+	p->st.fg = ROLE_BAR_NAME;
+	cells_printf(p, " of %s: %u names", g->kind == TUI_AROUND_CALLS ? "calls" : "references", g->f->cnt);
+	p->st.fg = ROLE_BAR_WARN;
+	if (g->f->more)
+		cells_printf(p, ", ! %llu edges left out", (unsigned long long)g->f->more);
+}
+
 bool tui_graph_can(struct tui *t, uint64_t va)
 {
 	struct ses_func f;
@@ -616,7 +687,7 @@ bool tui_graph_can(struct tui *t, uint64_t va)
 void tui_graph_toggle(struct tui *t)
 {
 	uint64_t va;
-	if (t->main_view == TUI_V_GRAPH && !t->focus_functions) {
+	if (t->main_view == TUI_V_GRAPH && !t->focus_functions && t->graph.kind == TUI_AROUND_NONE) {
 		t->graph.is_sticky = false;
 		tui_show_view(t, TUI_V_LISTING);
 		return;
@@ -659,7 +730,7 @@ void tui_graph_restore(struct tui *t, uint64_t va, uint64_t spot)
 
 bool tui_graph_operand(struct tui *t, uint64_t *ret)
 {
-	const struct ses_head *h = tui_graph_head(t, t->graph.va);
+	const struct ses_head *h = t->graph.kind == TUI_AROUND_NONE ? tui_graph_head(t, t->graph.va) : NULL;
 	const struct ses_span *s = h && h->has_target ? tui_line_token(h, t->graph.off) : NULL;
 	if (!s || (s->kind != SES_SPAN_NAME && s->kind != SES_SPAN_ADDR))
 		return false;
@@ -671,7 +742,7 @@ bool tui_graph_block(const struct tui *t, uint64_t *ret_va, uint64_t *ret_end)
 {
 	const struct tui_graph *g = &t->graph;
 	uint32_t b;
-	if (!g->f || g->f_snap != t->snap || !tui_graph_block_at(g->f, g->va, &b))
+	if (!g->f || g->f_snap != t->snap || g->f->kind != TUI_AROUND_NONE || !tui_graph_block_at(g->f, g->va, &b))
 		return false;
 	*ret_va = g->f->blocks[b].va;
 	*ret_end = g->f->blocks[b].end;
@@ -693,4 +764,5 @@ const struct tui_view_ops tui_graph_ops = {
 	.click = graph_click,
 	.go = graph_go,
 	.va = graph_va,
+	.status = graph_status,
 };

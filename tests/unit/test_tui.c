@@ -6,6 +6,7 @@
 #include "lib/tui_screen.h"
 
 #include "base/buf.h"
+#include "tui/graph_func.h"
 #include "tui/opening.h"
 #include "tui/tui_int.h"
 
@@ -196,6 +197,35 @@ static void test_typing_bytes(void **state)
 	assert_true(page_has("as many as can be typed at once"));
 	keys("Esc i");
 	assert_false(page_has("Inspector"));
+	close_tui();
+}
+
+/* Who calls a function and what it calls, as names; every one of them leads there, and back is the picture. */
+static void test_graph_around(void **state)
+{
+	const uint64_t main_va = FAKE_TEXT + 2 * FAKE_FUNC_LEN, caller = FAKE_TEXT + 20 * FAKE_FUNC_LEN + 20;
+	open_tui(300, 120, 40);
+	keys("g 'main Enter , c");
+	assert_true(tui.main_view == TUI_V_GRAPH && tui.graph.kind == TUI_AROUND_CALLS && tui.graph.va == main_va);
+	assert_true(page_has("main") && page_has("sub_401120") && page_has("sub_401200"));
+	keys("J"); /* along an edge: to what main calls */
+	assert_int_equal(tui.graph.va, FAKE_TEXT + 9 * FAKE_FUNC_LEN);
+	keys("z");
+	assert_true(page_has("Space draws the blocks"));
+	keys("Enter");
+	assert_true(tui.main_view == TUI_V_LISTING && tui.listing.va == FAKE_TEXT + 9 * FAKE_FUNC_LEN);
+	keys("Esc");
+	assert_true(tui.graph.kind == TUI_AROUND_CALLS && tui.graph.root == main_va && tui.graph.va == FAKE_TEXT + 9 * FAKE_FUNC_LEN);
+	keys(", c"); /* around that one */
+	assert_int_equal(tui.graph.root, FAKE_TEXT + 9 * FAKE_FUNC_LEN);
+	keys("Space");
+	assert_true(tui.main_view == TUI_V_GRAPH && tui.graph.kind == TUI_AROUND_NONE);
+	keys("Esc L g 'main Enter , x");
+	assert_true(tui.graph.kind == TUI_AROUND_REFS && tui.graph.root == main_va);
+	keys("K");
+	assert_true(tui.graph.va >= caller && tui.graph.va < caller + 3 * FAKE_FUNC_LEN);
+	keys("L G , c"); /* zeroed data calls nothing */
+	assert_true(page_has("calls are of a function"));
 	close_tui();
 }
 
@@ -949,6 +979,7 @@ int main(void)
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_editor_takes_anything),
 		cmocka_unit_test(test_others_edit),
+		cmocka_unit_test(test_graph_around),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_typing_bytes),
 		cmocka_unit_test(test_listing_walks_every_line),
