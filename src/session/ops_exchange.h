@@ -14,4 +14,16 @@ _must_use_ struct err *ops_types_take(struct ops_req *rq, const struct ses_edit 
 /* ops_types.c: appends all declarations as a header; *ret_cnt is how many there are. */
 _must_use_ struct err *ops_types_header(struct ops_req *rq, struct buf *out, size_t *ret_cnt);
 
+/* Where a long text goes: `out` collects it, flush() writes it away now and then. */
+struct ops_sink {
+	struct ops_req *rq;
+	struct buf *out;
+	struct err *(*flush)(struct ops_sink *s);
+	void *ctx;
+	uint64_t functions, failed, lines, types;
+};
+_must_use_ struct err *ops_export_c(struct ops_sink *s);
+_must_use_ struct err *ops_export_asm(struct ops_sink *s);
+_must_use_ struct err *ops_export_html(struct ops_sink *s);
+
 #endif

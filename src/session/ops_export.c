@@ -27,6 +27,9 @@ struct export {
 	size_t fact_cnt;
 	uint64_t rev;
 	struct export_counts counts;
+	int fd;                  /* what is long is written to as it is made; -1: it is kept */
+	const char *path;
+	uint64_t written;        /* bytes of it so far */
 };
 
 static void count_fact(struct export *x, const struct ses_entry *f)
@@ -421,11 +424,67 @@ static struct err *export_patched(struct export *x)
 
 /* --- which, and where to --- */
 
+#define FLUSH_LEN (1u << 20)
+
+static struct err *write_all(int fd, const struct buf *b, const char *path)
+{
+	for (size_t done = 0; done < b->len;) {
+		ssize_t n = write(fd, b->data + done, b->len - done);
+		if (n < 0 && errno != EINTR)
+			return err_os(errno, "%s: cannot write", path);
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return NULL;
+}
+
+static struct err *flush(struct ops_sink *s)
+{
+	struct export *x = s->ctx;
+	if (x->out.failed)
+		return &err_nomem;
+	if (x->fd < 0 || x->out.len < FLUSH_LEN)
+		return NULL;
+	struct err *e = write_all(x->fd, &x->out, x->path);
+	x->written += x->out.len;
+	x->out.len = 0;
+	return e;
+}
+
+static struct err *stream(struct export *x, struct err *(*run)(struct ops_sink *s))
+{
+	struct ops_sink s = {.rq = x->rq, .out = &x->out, .flush = flush, .ctx = x};
+	struct err *e = run(&s);
+	x->counts.types = s.types;
+	x->counts.others = s.functions + s.failed;
+	return e;
+}
+
+static struct err *export_c(struct export *x)
+{
+	if (!ses_can_decompile(x->rq->sn))
+		return err_fix(err_new(ERR_UNSUPPORTED, "export: C of %s needs a lifter for it, which there is not yet", x->rq->sn->arch->name),
+			       "-o X.asm writes the listing");
+	return stream(x, ops_export_c);
+}
+
+static struct err *export_asm(struct export *x)
+{
+	return stream(x, ops_export_asm);
+}
+
+static struct err *export_html(struct export *x)
+{
+	return stream(x, ops_export_html);
+}
+
 static const struct export_format {
 	const char *name, *ending;
 	bool needs_facts, needs_path;
 	struct err *(*run)(struct export *x);
+	bool is_long; /* written as it is made */
 } formats[] = {
+	{"c", ".c", false, false, export_c, true}, {"asm", ".asm", false, false, export_asm, true},
+	{"html", ".html", false, false, export_html, true},
 	{"md", ".md", true, false, export_md},	     {"json", ".json", true, false, export_json}, {"h", ".h", false, false, export_header},
 	{"map", ".map", false, false, export_map},   {"list", ".sym", false, false, export_list},
 	{"patched", "", false, true, export_patched},
@@ -441,21 +500,8 @@ static struct err *find_format(struct ops_req *rq, const char *path, const struc
 			return formats[i].needs_path && !path ? err_new(ERR_INVALID, "export: --patched needs -o PATH") : NULL;
 		}
 	}
-	if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".asm") || !strcmp(dot, ".html")))
-		return err_new(ERR_UNSUPPORTED, "export: %s comes with the decompiler", dot);
 	return err_fix(err_new(ERR_INVALID, "export: %s%s", path ? path : "", path ? ": its ending says no format" : "the format is missing"),
-		       "--format md, json, h, map or list; or -o PATH ending in .md .json .h .map .sym");
-}
-
-static struct err *write_all(int fd, const struct buf *b, const char *path)
-{
-	for (size_t done = 0; done < b->len;) {
-		ssize_t n = write(fd, b->data + done, b->len - done);
-		if (n < 0 && errno != EINTR)
-			return err_os(errno, "%s: cannot write", path);
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return NULL;
+		       "--format md, json, h, c, asm, html, map or list; or -o PATH ending in .md .json .h .c .asm .html .map .sym");
 }
 
 /* Not the target, whatever it is called. */
@@ -480,8 +526,9 @@ static int open_special(const char *path)
 	return fd;
 }
 
-static struct err *write_file(const struct export *x, const char *path, mode_t mode)
+static struct err *write_file(struct export *x, const struct export_format *f, const char *path)
 {
+	mode_t mode = !strcmp(f->name, "patched") ? 0755 : 0644;
 	bool is_special;
 	struct err *e = check_path(x, path, &is_special);
 	if (e)
@@ -492,7 +539,15 @@ static struct err *write_file(const struct export *x, const char *path, mode_t m
 	_cleanup_close_ int fd = is_special ? open_special(path) : open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (fd < 0)
 		return err_os(errno, "%s: cannot be written", path);
-	e = write_all(fd, &x->out, path);
+	x->fd = fd;
+	x->path = path;
+	if (f->is_long)
+		e = f->run(x);
+	if (!e && x->out.failed)
+		e = &err_nomem;
+	if (!e)
+		e = write_all(fd, &x->out, path);
+	x->written += x->out.len;
 	if (is_special)
 		return e;
 	if (!e && fsync(fd))
@@ -507,7 +562,7 @@ static struct err *write_file(const struct export *x, const char *path, mode_t m
 static void answer(struct export *x, const struct export_format *f, const char *path)
 {
 	const struct { const char *key; uint64_t v; } counts[] = {
-		{"bytes", x->out.len}, {"names", x->counts.names}, {"comments", x->counts.comments}, {"types", x->counts.types},
+		{"bytes", x->written}, {"names", x->counts.names}, {"comments", x->counts.comments}, {"types", x->counts.types},
 		{"others", x->counts.others}};
 	struct ops_out *o = x->rq->out;
 	(void)ops_out_item(o);
@@ -527,14 +582,14 @@ static struct err *run_export(struct export *x, const struct export_format *f, c
 	/* What was never edited has no journal, or one without an edit. */
 	if (!e && f->needs_facts && rq->sn->edits)
 		e = ses_stated(rq->sn->ses, rq->arena, &x->facts, &x->fact_cnt, &x->rev);
-	if (!e)
+	if (!e && !(f->is_long && path))
 		e = f->run(x);
 	if (!e && x->out.failed)
 		e = &err_nomem;
 	if (!e && !path && rq->out->is_json && !strcmp(f->name, "patched"))
 		e = err_fix(err_new(ERR_INVALID, "export: JSON cannot hold raw bytes"), "say where to write them with output");
 	if (e || path) {
-		e = e ? e : write_file(x, path, !strcmp(f->name, "patched") ? 0755 : 0644);
+		e = e ? e : write_file(x, f, path);
 		if (!e)
 			answer(x, f, path);
 		return e;
@@ -564,7 +619,7 @@ struct err *ops_export(struct ops_req *rq)
 	struct err *e = find_format(rq, path, &f);
 	if (e)
 		return e;
-	struct export x = {.rq = rq};
+	struct export x = {.rq = rq, .fd = -1};
 	e = run_export(&x, f, path);
 	buf_fini(&x.out);
 	return e;

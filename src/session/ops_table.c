@@ -208,8 +208,8 @@ static const struct ops_param p_exec[] = {
 	P_FLAG("unconfined", "with everything you may do: files, network, programs; only at the command line"), {NULL}};
 static const struct ops_param p_export[] = {
 	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "PATH", .help = "where to; its ending says the format (stdout)"},
-	{.name = "format", .type = OPS_CHOICE, .choices = "md|json|h|map|list", .value = "F",
-	 .help = "md (report), json (for import), h (types), map (as IDA's), list (ADDR NAME)"},
+	{.name = "format", .type = OPS_CHOICE, .choices = "md|json|h|c|asm|html|map|list", .value = "F",
+	 .help = "md (report), json (for import), h (types), c (every function), asm (listing), html (listing), map (as IDA's), list (ADDR NAME)"},
 	P_FLAG("patched", "the file's bytes with what was patched, as a new file"),
 	{.name = "deadline_ms", .type = OPS_INT, .value = "N", .help = "give up after N milliseconds"}, {NULL}};
 static const struct ops_param p_import[] = {
@@ -473,7 +473,7 @@ static const struct ops_op ops_all[] = {
 		    "network and no other processes. Edits are made by scry in your name, as a script's. Past its deadline it is gone, "
 		    "whatever it does."},
 	{.name = "export", .cap = SES_CAP_WRITE_FILES, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_export,
-	 .columns = c_export, .run = ops_export, .help = "write down what was found out: report, header, JSON, map of symbols",
+	 .columns = c_export, .run = ops_export, .help = "write down what was found out: report, header, C, listing, JSON, map of symbols",
 	 .details = "An existing file is replaced whole or not at all, and never the target."},
 	EDIT("import", p_import, ops_import, "take names and comments from elsewhere",
 	     "Reads scry's own JSON, {\"ADDR\":\"NAME\"}, lines of ADDR NAME (also nm's), maps and IDC scripts of IDA, symbol tables of Ghidra "

@@ -138,7 +138,46 @@ else
 fi
 status "a folder that is not there" 3 "$SCRY" export "$F" -o "$WORK/no/x.md"
 status "an unknown ending" 2 "$SCRY" export "$F" -o "$WORK/x.doc"
-status "what comes later says so" 3 "$SCRY" export "$F" -o "$WORK/x.c"
+# --- the whole program ---
+"$SCRY" declare "$F" 'struct exported { int key; };' >/dev/null
+status "C of every function" 0 "$SCRY" export "$F" -o "$WORK/x.c" --json
+"$SCRY" decompile "$F" --all -o "$WORK/code" >/dev/null
+is "each is in it" "$("$SCRY" functions "$F" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["total"])')" \
+	"$(grep -c '^void .*(struct scry_x86_64 \*m)$' "$WORK/x.c")"
+like "and the types" 'struct exported {' "$(head -20 "$WORK/x.c")"
+case $(uname -m) in
+x86_64) ok "it compiles" cc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/code" -c "$WORK/x.c" -o "$WORK/x.o" ;;
+*) skip "it compiles" "not an x86-64" ;;
+esac
+status "the listing" 0 "$SCRY" export "$F" -o "$WORK/x.asm" --json
+is "says how long it is" "$(stat -c %s "$WORK/x.asm")" "$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["bytes"])' "$OUT")"
+is "has every instruction of a function" "" "$("$SCRY" disasm "$F" main --json | python3 -c '
+import json, sys
+lines = open(sys.argv[1], encoding="utf-8").read().split("\n")
+have = {(int(l[:16], 16), l[16:].strip().split("  ; ")[0]) for l in lines if l}
+print(*[i["addr"] for i in json.load(sys.stdin)["items"] if i["kind"] == "code" and (int(i["addr"], 16), i["text"]) not in have])' "$WORK/x.asm")"
+status "a page" 0 "$SCRY" export "$F" -o "$WORK/x.html"
+is "whose tags are closed, without a script or another file" "ok" "$(python3 -c '
+import html.parser, sys
+class P(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.bad, self.ids, self.refs = [], [], set(), []
+    def handle_starttag(self, tag, attrs):
+        a = dict(attrs)
+        if tag in ("script", "link", "img", "iframe"): self.bad.append(tag)
+        if "href" in a: self.refs.append(a["href"])
+        if "id" in a: self.ids.add(a["id"])
+        if tag != "meta": self.open.append(tag)
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag: self.bad.append("/" + tag)
+p = P()
+p.feed(open(sys.argv[1], encoding="utf-8").read())
+funcs = [r for r in p.refs[:20] if r[1:] not in p.ids]
+print("ok" if not p.bad and not p.open and all(r.startswith("#a") for r in p.refs) and not funcs else (p.bad[:3], p.open, funcs))' "$WORK/x.html")"
+is "a text of the target stays text" 0 "$(grep -c '<script' "$WORK/x.html")"
+is "the same on stdout" "$(sha256sum <"$WORK/x.asm")" "$("$SCRY" export "$F" --format asm | sha256sum)"
+status "a full disk" 5 "$SCRY" export "$F" --format asm -o /dev/full
 status "replaces a file whole" 0 "$SCRY" export "$F" -o "$WORK/kept.md"
 unlike "and leaves nothing beside it" 'tmp' "$(ls "$WORK")"
 
