@@ -129,7 +129,8 @@ static bool needs_screen(enum tui_action a)
 		TUI_BLOCK_NEXT, TUI_BLOCK_PREV, TUI_BLOCK_ENTRY, TUI_GRAPH_CENTRE, TUI_PAN_LEFT, TUI_PAN_RIGHT, TUI_HINTS, TUI_FILTER, TUI_SORT,
 		TUI_FOCUS_NEXT, TUI_FOCUS_PREV, TUI_SPLIT, TUI_GRAPH_ZOOM, TUI_GRAPH_MAP, TUI_ZOOM_PANE, TUI_TOGGLE_FUNCTIONS, TUI_INSPECTOR,
 		TUI_BYTES, TUI_PATCH, TUI_UNPATCH, TUI_TOKEN_NEXT, TUI_TOKEN_PREV, TUI_PALETTE, TUI_REDRAW, TUI_THEME, TUI_COLOURS,
-		TUI_SUSPEND, TUI_CANCEL, TUI_UNDO_ENTRY, TUI_UNDO_AUTHOR, TUI_LIST_DELETE, TUI_TYPE_NEW};
+		TUI_SUSPEND, TUI_CANCEL, TUI_UNDO_ENTRY, TUI_UNDO_AUTHOR, TUI_LIST_DELETE, TUI_TYPE_NEW,
+		TUI_COPY_C};
 	for (size_t i = 0; i < ARRAY_LEN(screen); i++) {
 		if (screen[i] == a)
 			return true;
@@ -254,6 +255,15 @@ static void do_action(struct plain *p, enum tui_action a, const char *rest)
 		print_hex(p);
 	} else if (a == TUI_VIEW_GRAPH) {
 		snprintf(line, sizeof(line), "blocks 0x%llx", (unsigned long long)was);
+		run_operation(p, line);
+	} else if (a == TUI_VIEW_C) {
+		snprintf(line, sizeof(line), "decompile 0x%llx", (unsigned long long)was);
+		run_operation(p, line);
+	} else if (a == TUI_GRAPH_CALLS) {
+		snprintf(line, sizeof(line), "callgraph 0x%llx --depth 2", (unsigned long long)was);
+		run_operation(p, line);
+	} else if (a == TUI_GRAPH_REFS) {
+		snprintf(line, sizeof(line), "xrefs 0x%llx", (unsigned long long)was);
 		run_operation(p, line);
 	} else if (a == TUI_FOLLOW && *rest) {
 		follow_row(p, rest);

@@ -48,7 +48,9 @@ like "bookmarks" 'third' "$out"
 like "the history" 'comment block' "$out"
 like "findings are written" "written to $WORK/notes.md" "$out"
 like "and hold them" 'second' "$(cat "$WORK/notes.md")"
-like "what is not there yet says what brings it" 'unsupported: .*decompiler' "$(plain ':decompile\n')"
+like "what is not there yet says what brings it" 'unsupported: .*traces' "$(plain ']\n')"
+like "the C of the function" '^void main_[0-9a-f]+\(struct scry_' "$(plain 'g main\n:view-c\n')"
+like "what it calls" '^0x[0-9a-f]+ +main +0x[0-9a-f]+ ' "$(plain 'g main\n,c\n')"
 like "keys of a preset" 'rename|name:' "$("$SCRY" --keys r2 --plain /bin/bash <<<'dr')"
 
 out=$(plain 'zzz\nm\nY\n:\n:q\n')
