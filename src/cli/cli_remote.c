@@ -29,7 +29,7 @@ static struct err *link_line(struct link *l, const char **ret, size_t *ret_len)
 {
 	size_t scanned = l->at;
 	for (;;) {
-		const char *end = memchr(l->in.data + scanned, '\n', l->in.len - scanned);
+		const char *end = !l->in.data ? NULL : memchr(l->in.data + scanned, '\n', l->in.len - scanned);
 		if (end) {
 			*ret = l->in.data + l->at;
 			*ret_len = (size_t)(end - *ret);

