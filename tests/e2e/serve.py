@@ -91,7 +91,7 @@ READS = [
     ("version", {}, []), ("man", {}, []), ("completion", {"shell": "bash"}, ["bash"]),
 ]
 # Not the same twice, a matter of another place, or of another test.
-ELSEWHERE = {"analyze", "doctor", "verify", "call", "native_build", "native_run", "salvage", "import",
+ELSEWHERE = {"analyze", "doctor", "exec", "verify", "call", "native_build", "native_run", "salvage", "import",
              "project_create", "project_list", "project_add", "project_remove", "project_search", "project_follow"}
 EDITS = [
     ("rename", {"addr": "entry", "name": "start_here"}, ["entry", "start_here"]), ("comment", {"addr": "entry", "text": "x"}, ["entry", "x"]),
