@@ -61,6 +61,8 @@ struct edits_change {
 	const char *sub;          /* "" when the kind has none */
 	const char *value;
 	size_t value_len;
+	uint64_t proposal;        /* the proposal that this accepts, refused when it is stale; 0: none */
+	bool is_giving_way;       /* it only makes room for another, and is not proposed for itself */
 	/* Filled by edits_commit(): */
 	enum edits_status status;
 	const char *before;       /* null: there was none; in the arena, NUL-terminated */
@@ -118,6 +120,33 @@ _must_use_ struct err *edits_load(const char *path, struct edits_state *ret, str
  * changed: stale, busy (another writer for more than 5 s), readonly, io (disk full). */
 _must_use_ struct err *edits_commit(struct edits *e, struct edits_change *changes, size_t cnt, const struct edits_opts *opts,
 				    struct arena *a, uint64_t *ret_rev);
+
+/* --- proposals: edits that wait for somebody to accept them (edits_propose.c) --- */
+
+enum edits_proposal_state { EDITS_OPEN, EDITS_ACCEPTED, EDITS_DECLINED };
+
+struct edits_proposal {
+	uint64_t id, call, time_ns;      /* those of one call have one number */
+	uint64_t rev;                    /* of an accepted one: the revision that did it */
+	enum edits_proposal_state state;
+	bool is_stale;                   /* open, but what it changes is not what it was then */
+	bool has_va;
+	uint64_t va;
+	enum edits_kind kind;
+	const char *author, *author_kind, *note /* may be null */, *sub;
+	const char *before, *after;      /* null: none */
+	size_t before_len, after_len;
+};
+
+/* Writes down what a dry run of edits_commit() left as EDITS_APPLIED, in one transaction; sets their `proposal`. Errors as
+ * edits_commit(), and budget when too many wait. */
+_must_use_ struct err *edits_propose(struct edits *e, struct edits_change *changes, size_t cnt, const struct edits_opts *opts, struct arena *a);
+/* Those that wait, and with has_decided all, oldest first; of one author, or one by its id, when said. *ret_total counts all of them. */
+struct edits_proposals_ask { bool has_decided; const char *author; uint64_t id, offset; uint32_t limit; };
+_must_use_ struct err *edits_proposals(struct edits *e, const struct edits_proposals_ask *ask, struct arena *a, struct edits_proposal **ret,
+				       uint32_t *ret_cnt, uint64_t *ret_total);
+/* Refuses these, one transaction; those that are decided already stay as they are. */
+_must_use_ struct err *edits_decline(struct edits *e, const uint64_t *ids, size_t cnt);
 
 /* What edits_undo() and edits_redo() did: revision `rev` took back revision `target`, which had `cnt` changes. */
 struct edits_step {

@@ -292,6 +292,14 @@ static struct err *commit_one(struct commit *k, struct edits_change *c)
 		return err_fix(err_new(ERR_STALE, "0x%" PRIx64 ": was changed in revision %" PRIu64 ", after %" PRId64, c->va + k->w.e->bias, touched,
 				       opts->if_rev), "look again, then edit what is there now");
 	bool is_same = c->value ? c->before && c->before_len == c->value_len && !memcmp(c->before, c->value, c->value_len) : !c->before;
+	if (c->proposal) {
+		const char *refusal = NULL;
+		why = edits_proposal_check(k->w.e, c, &refusal);
+		/* What stands already is as good as accepted. */
+		c->why = is_same && refusal && *refusal == 's' ? NULL : refusal;
+		if (why || c->why)
+			return why;
+	}
 	if (is_same) {
 		c->status = EDITS_UNCHANGED;
 		return NULL;
@@ -353,6 +361,19 @@ void edits_set_bias(struct edits *e, uint64_t bias)
 	e->bias = bias;
 }
 
+/* Marks the proposals that this call accepted; gives how many. */
+static struct err *mark_accepted(struct commit *k, const struct edits_change *changes, size_t cnt, size_t *ret)
+{
+	struct err *why = NULL;
+	for (size_t i = 0; i < cnt && !why; i++) {
+		if (!changes[i].proposal || changes[i].status == EDITS_REFUSED)
+			continue;
+		++*ret;
+		why = edits_proposal_mark(k->w.e, changes[i].proposal, k->w.state.rev + (k->w.seq_cnt > 0));
+	}
+	return why;
+}
+
 struct err *edits_commit(struct edits *e, struct edits_change *changes, size_t cnt, const struct edits_opts *opts, struct arena *a,
 			 uint64_t *ret_rev)
 {
@@ -372,10 +393,13 @@ struct err *edits_commit(struct edits *e, struct edits_change *changes, size_t c
 	if (!why)
 		why = commit_all(&k, changes, cnt);
 	map_fini(&k.changed);
+	size_t accepted = 0;
+	if (!why && !opts->is_dry_run)
+		why = mark_accepted(&k, changes, cnt, &accepted);
 	bool is_written = !why && k.w.seq_cnt && !opts->is_dry_run;
 	if (is_written)
 		why = edits_writer_end(&k.w, &r);
-	if (!is_written || why)
+	if ((!is_written && !accepted) || why)
 		edits_rollback(e);
 	else
 		why = edits_end(e);

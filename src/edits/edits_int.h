@@ -84,6 +84,11 @@ _must_use_ struct err *edits_set_undone_by(struct edits *e, uint64_t rev, uint64
 _must_use_ struct err *edits_writer_end(struct edits_writer *w, const struct edits_revision *r);
 const char *edits_login(struct arena *a);
 
+/* edits_propose.c: why the proposal of `c`, whose `before` is what stands now, cannot be accepted; null `*ret_why`: it can. */
+_must_use_ struct err *edits_proposal_check(struct edits *e, const struct edits_change *c, const char **ret_why);
+/* It was accepted by revision `rev`, or refused (0). */
+_must_use_ struct err *edits_proposal_mark(struct edits *e, uint64_t id, uint64_t rev);
+
 /* edits_view.c */
 struct edits_row { enum edits_kind kind; uint32_t order; uint64_t va; const char *sub, *value; uint32_t value_len; uint64_t rev; };
 /* Reads all facts of the connection's moment. */

@@ -427,6 +427,7 @@ static struct err *begin(struct mcp *m, const struct ops_args *args)
 	size_t cnt;
 	const char *const *files = ops_arg_texts(args, "file", &cnt), *allow = ops_arg_str(args, "allow");
 	struct err *e = read_caps(allow ? allow : "read,edit", &m->caps);
+	m->is_proposing = ops_arg_is_set(args, "propose");
 	m->no_store = ops_arg_is_set(args, "no_store");
 	m->max_bytes = ops_arg_u64(args, "max_bytes", MCP_BYTES_USUAL);
 	if (!e && (m->max_bytes < 256 || m->max_bytes > MCP_BYTES_MAX))

@@ -317,7 +317,8 @@ struct err *mcp_run_op(struct mcp_job *job, const struct mcp_ask *ask, struct bu
 	if (e)
 		return e;
 	struct rpc_ask r = {.snap = sn, .no_store = m->no_store, .arena = &job->arena};
-	r.call = (struct ses_call){.cancel = &job->cancel, .caps = m->caps, .author = m->client, .author_kind = "agent", .meter = &job->meter};
+	r.call = (struct ses_call){.cancel = &job->cancel, .caps = m->caps, .author = m->client, .author_kind = "agent", .meter = &job->meter,
+				 .is_proposing = m->is_proposing};
 	e = run_cut(job, ask, &r, out);
 	if (sn)
 		ses_snap_put(sn);

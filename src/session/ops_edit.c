@@ -27,6 +27,7 @@ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret)
 	if (call->author && ((author && strcmp(author, call->author)) || (kind && strcmp(kind, own ? own : "human"))))
 		return err_new(ERR_DENIED, "%s: edits are made in the name of who asks, %s", a->op->name, call->author);
 	*ret = (struct ses_edit_opts){
+		.is_proposal = call->is_proposing,
 		.is_atomic = ops_arg_is_set(a, "atomic"),
 		.is_dry_run = ops_arg_is_set(a, "dry_run"),
 		.has_if_rev = ops_arg_is_set(a, "if_rev"),
@@ -41,6 +42,11 @@ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret)
 /* --- the answer --- */
 
 static const char *const status_names[] = {[SES_EDIT_APPLIED] = "applied", [SES_EDIT_UNCHANGED] = "unchanged", [SES_EDIT_REFUSED] = "refused"};
+
+static const char *status_of(const struct ses_edit *e)
+{
+	return e->proposal ? "proposed" : status_names[e->status];
+}
 
 static void put_json_text(struct json *j, const char *key, const char *s, size_t len)
 {
@@ -104,7 +110,11 @@ static void wishes_json(struct ops_req *rq, const struct wishes *w, uint64_t rev
 		const struct wish *x = &w->list[i];
 		json_obj(j);
 		json_key(j, "status");
-		json_str(j, status_names[x->edit.status]);
+		json_str(j, status_of(&x->edit));
+		if (x->edit.proposal) {
+			json_key(j, "proposal");
+			json_u64(j, x->edit.proposal);
+		}
 		if (is_decl(x)) {
 			json_key(j, "name");
 			json_str(j, x->edit.sub);
@@ -136,10 +146,10 @@ static void wishes_text(struct ops_req *rq, const struct wishes *w, uint64_t rev
 		if (x->edit.status == SES_EDIT_REFUSED)
 			continue;
 		if (is_decl(x)) {
-			buf_printf(b, "%s  %s\n", x->edit.sub, status_names[x->edit.status]);
+			buf_printf(b, "%s  %s\n", x->edit.sub, status_of(&x->edit));
 			continue;
 		}
-		buf_printf(b, "0x%llx  %s  %s", (unsigned long long)x->edit.addr, x->edit.op, status_names[x->edit.status]);
+		buf_printf(b, "0x%llx  %s  %s", (unsigned long long)x->edit.addr, x->edit.op, status_of(&x->edit));
 		if (x->edit.value) {
 			buf_add_str(b, "  ");
 			ops_escape(b, x->edit.value, x->edit.value_len);

@@ -44,6 +44,9 @@ struct err *ops_run(struct ops_req *rq)
 	const struct ops_op *op = rq->args->op;
 	if ((rq->call->caps & op->cap) != op->cap)
 		return err_new(ERR_DENIED, "%s: the caller may not do this", op->name);
+	bool is_direct = op->run == ops_undo || op->run == ops_redo || op->run == ops_salvage;
+	if (rq->call->is_proposing && is_direct)
+		return err_fix(err_new(ERR_DENIED, "%s: edits are only proposed here", op->name), "refuse takes back what you proposed");
 	size_t began = rq->out->buf->len;
 	rq->out->max_bytes = rq->call->max_bytes ? began + rq->call->max_bytes : 0;
 	struct err *e = ses_call_check(rq->call);
@@ -52,7 +55,7 @@ struct err *ops_run(struct ops_req *rq)
 	if (e)
 		return e;
 	/* With a project an answer may rest on other targets too. */
-	if (rq->sn && !rq->sn->is_preview && !rq->project) {
+	if (rq->sn && !rq->sn->is_preview && !rq->project && op->run != ops_proposals) {
 		ops_etag_begin(rq);
 		if (ops_etag_holds(rq)) {
 			ops_put_unchanged(rq);

@@ -191,6 +191,11 @@ static const struct ops_param p_undo[] = {
 	{.name = "author", .type = OPS_STRING, .value = "A", .help = "only edits of A"},
 	{.name = "rev", .type = OPS_INT, .value = "R", .help = "undo: only the edit that made revision R, which need not be the newest"},
 	{.name = "note", .type = OPS_STRING, .value = "S", .help = "why, for the journal"}, {NULL}};
+static const struct ops_param p_proposals[] = {
+	{.name = "author", .type = OPS_STRING, .value = "A", .help = "only those of A"}, P_FLAG("all", "what was decided, too"), P_LIST, P_COMMON};
+static const struct ops_param p_decide[] = {
+	{.name = "id", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "ID", .help = "their numbers"},
+	{.name = "author", .type = OPS_STRING, .value = "A", .help = "all of A that wait"}, P_FLAG("all", "all that wait"), {NULL}};
 static const struct ops_param p_journal[] = {
 	{.name = "since", .type = OPS_INT, .value = "R", .help = "only what came after revision R"}, P_LIST, P_COMMON};
 static const struct ops_param p_multi[] = {
@@ -249,7 +254,7 @@ static const struct ops_param p_mcp[] = {
 	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs, open from the start"},
 	{.name = "allow", .type = OPS_STRING, .value = "CAPS", .help = "read,edit,run-code,run-target,trace,write-files: some of them (read,edit)"},
 	{.name = "max_bytes", .type = OPS_INT, .value = "N", .help = "bytes of an answer, when a call does not say (24576)"},
-	P_FLAG("no_store", "keep nothing on disk"), {NULL}};
+	P_FLAG("propose", "edits wait until somebody accepts them"), P_FLAG("no_store", "keep nothing on disk"), {NULL}};
 static const struct ops_param p_completion[] = {
 	{.name = "shell", .type = OPS_CHOICE, .is_positional = true, .is_required = true, .choices = "bash|zsh|fish", .value = "SHELL",
 	 .help = "bash, zsh or fish"}, {NULL}};
@@ -330,6 +335,11 @@ static const struct ops_column c_native[] = {{"path", "path", 'l'}, {"functions"
 					     {"bytes", "bytes", 'l'}, {"text_bytes", "of code", 'l'}, {"text_relocs", "relocations in code", 'l'},
 					     {"data_relocs", "relocations in data", 'l'}, {"imports", "imports", 'l'}, {"sha256", "SHA-256", 'l'},
 					     {"ms", "milliseconds", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_proposals[] = {{"id", "ID", 'r'}, {"state", "STATE", 'l'}, {"author", "AUTHOR", 'l'}, {"op", "OP", 'l'},
+						{"addr", "ADDR", 'r'}, {"before", "BEFORE", 'l'}, {"after", "AFTER", 'l'}, {"note", "NOTE", 'l'},
+						{NULL, NULL, 0}};
+static const struct ops_column c_decide[] = {{"id", "ID", 'r'}, {"status", "STATUS", 'l'}, {"op", "OP", 'l'}, {"addr", "ADDR", 'r'},
+					     {"after", "AFTER", 'l'}, {"why", "WHY", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_look[] = {{"what", "WHAT", 'l'}, {"addr", "ADDR", 'r'}, {"name", "NAME", 'l'}, {"count", "COUNT", 'r'},
 					   {"kind", "KIND", 'l'}, {"type", "TYPE", 'l'}, {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_reference[] = {{"op", "OPERATION", 'l'}, {"capability", "NEEDS", 'l'}, {"help", "WHAT IT DOES", 'l'},
@@ -456,6 +466,13 @@ static const struct ops_op ops_all[] = {
 	     "{\"op\":\"unpatch\",\"addr\":A}, {\"op\":\"retype\",\"addr\":A,\"type\":T}, {\"op\":\"set_prototype\",\"addr\":A,\"prototype\":P}, "
 	     "{\"op\":\"format\",\"addr\":A,\"operand\":1,\"format\":\"dec\"}], \"atomic\":true, \"dry_run\":false, \"if_rev\":R, "
 	     "\"note\":S}. An empty or null value takes the thing away. Each is answered applied, unchanged, or refused with the reason."),
+	READ("proposals", OPS_LIST, p_proposals, c_proposals, ops_proposals, "edits that agents propose, and what became of them"),
+	{.name = "accept", .cap = SES_CAP_EDIT, .shape = OPS_LIST, .needs_target = true, .params = p_decide, .columns = c_decide, .run = ops_accept,
+	 .help = "make proposed edits, in their author's name",
+	 .details = "Those of one call are one revision. One is refused when what it changes was changed since it was proposed (stale), or when "
+		    "the edit would be; it waits on."},
+	{.name = "refuse", .cap = SES_CAP_EDIT, .shape = OPS_LIST, .needs_target = true, .params = p_decide, .columns = c_decide, .run = ops_refuse,
+	 .help = "put proposed edits away"},
 	EDIT("undo", p_undo, ops_undo, "take back the newest edits",
 	     "Each edit is taken back as a revision of its own, so nothing is erased. One that somebody changed since is refused."),
 	EDIT("redo", p_undo, ops_redo, "make again what undo took back", "Until the next edit."),

@@ -144,7 +144,7 @@ static struct err *take_edits(const struct ses_edit *edits, size_t cnt, struct a
 		return &err_nomem;
 	for (size_t i = 0; i < cnt; i++) {
 		c[i] = (struct edits_change){.va = edits[i].addr, .sub = edits[i].sub ? edits[i].sub : "", .value = edits[i].value,
-					     .value_len = edits[i].value_len};
+					     .value_len = edits[i].value_len, .proposal = edits[i].proposal};
 		if (!edits_kind_find(edits[i].op, &c[i].kind) || c[i].kind == EDITS_ANALYSIS)
 			return err_new(ERR_INVALID, "%s: there is no such edit", edits[i].op);
 	}
@@ -226,8 +226,10 @@ static struct err *batch_make(struct batch *b, struct ses_edit *edits, const str
 		*ret_refused += m->why && !m->is_there;
 		if (m->why)
 			continue;
-		for (size_t k = 0; k < m->more_cnt; k++)
-			b->c[b->cnt++] = m->more[k];
+		for (size_t k = 0; k < m->more_cnt; k++) {
+			b->c[b->cnt] = m->more[k];
+			b->c[b->cnt++].is_giving_way = true;
+		}
 		if (m->value != c[i].value) {
 			edits[i].value = m->value;
 			edits[i].value_len = m->value ? strlen(m->value) : 0;
@@ -250,11 +252,12 @@ static void batch_answer(const struct batch *b)
 		e->before = b->c[i].before;
 		e->before_len = b->c[i].before_len;
 		e->why = b->c[i].why;
+		e->proposal = b->c[i].proposal;
 	}
 }
 
 /* The transaction; the caller holds the lock of the writer. */
-static struct err *batch_commit(struct ses *s, struct batch *b, struct edits_opts *o, struct arena *a, uint64_t *ret_rev)
+static struct err *batch_commit(struct ses *s, struct batch *b, struct edits_opts *o, bool is_proposal, struct arena *a, uint64_t *ret_rev)
 {
 	struct edits *e = NULL;
 	struct err *why = NULL;
@@ -268,10 +271,12 @@ static struct err *batch_commit(struct ses *s, struct batch *b, struct edits_opt
 		edits_set_bias(e, ses_snap_bias(b->sn));
 	if (!why)
 		why = edits_commit(e, b->c, b->cnt, o, a, ret_rev);
+	if (!why && is_proposal)
+		why = edits_propose(e, b->c, b->cnt, o, a);
 	if (why)
 		return why;
 	batch_answer(b);
-	if (!o->is_dry_run)
+	if (!o->is_dry_run || is_proposal)
 		store_touch_stamp(s->store, s->sha256);
 	return refresh_from(s, e);
 }
@@ -307,11 +312,60 @@ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const st
 		_cleanup_as_ struct store_as as = store_as_user(s->store);
 		pthread_mutex_lock(&s->edits_lock);
 		_cleanup_writer_ struct ses *locked = s;
-		why = batch_commit(locked, &b, &o, a, ret_rev);
+		bool is_proposal = opts->is_proposal && !o.is_dry_run;
+		o.is_dry_run |= is_proposal;
+		why = batch_commit(locked, &b, &o, is_proposal, a, ret_rev);
 	}
 	ses_snap_put(b.sn);
 	if (!why && !o.is_dry_run)
 		ses_analyse_newer(s);
+	return why;
+}
+
+struct err *ses_proposals(struct ses *s, const struct ses_proposals_ask *ask, struct arena *a, struct ses_proposal **ret, uint32_t *ret_cnt,
+			  uint64_t *ret_total)
+{
+	static const char *const states[] = {[EDITS_OPEN] = "open", [EDITS_ACCEPTED] = "accepted", [EDITS_DECLINED] = "refused"};
+	const struct edits_proposals_ask want = {.has_decided = ask->has_decided, .author = ask->author, .id = ask->id, .offset = ask->offset,
+						 .limit = ask->limit};
+	struct edits_proposal *list = NULL;
+	*ret = NULL;
+	*ret_cnt = 0;
+	*ret_total = 0;
+	if (!s->store)
+		return NULL;
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_edits_ struct edits *e = NULL;
+	struct err *why = open_edits(s, true, &e);
+	if (!why)
+		why = edits_proposals(e, &want, a, &list, ret_cnt, ret_total);
+	*ret = why ? NULL : ARENA_ARRAY(a, struct ses_proposal, *ret_cnt + 1u);
+	if (why || !*ret)
+		return why ? why : &err_nomem;
+	for (uint32_t i = 0; i < *ret_cnt; i++) {
+		const struct edits_proposal *p = &list[i];
+		(*ret)[i] = (struct ses_proposal){.id = p->id, .call = p->call, .time_ns = p->time_ns, .rev = p->rev,
+						  .state = p->is_stale ? "stale" : states[p->state], .author = p->author,
+						  .author_kind = p->author_kind, .note = p->note ? p->note : "", .op = edits_kind_name(p->kind),
+						  .sub = p->sub, .has_addr = p->has_va, .addr = p->va, .has_before = p->before != NULL,
+						  .has_after = p->after != NULL, .before = ses_text_of(p->before, p->before_len),
+						  .after = ses_text_of(p->after, p->after_len)};
+	}
+	return NULL;
+}
+
+struct err *ses_decline(struct ses *s, const uint64_t *ids, size_t cnt)
+{
+	if (!s->store)
+		return open_edits(s, false, NULL);
+	_cleanup_as_ struct store_as as = store_as_user(s->store);
+	_cleanup_writer_ struct ses *locked = s;
+	struct edits *e = NULL;
+	struct err *why = lock_writer(locked, &e);
+	if (!why)
+		why = edits_decline(e, ids, cnt);
+	if (!why)
+		store_touch_stamp(s->store, s->sha256);
 	return why;
 }
 

@@ -49,6 +49,7 @@ struct ses_call {
 	const char *author;        /* in whose name edits are made, whatever they say; null: as they say, else the login name */
 	const char *author_kind;   /* "human", "agent", "script"; null: human */
 	struct ses_meter *meter;   /* may be null */
+	bool is_proposing;         /* its edits are proposals */
 };
 
 /* The operation begins `total` steps (0: unknown) of what is called so, and has done `cnt` more of them. Any thread. */
@@ -366,6 +367,7 @@ struct ses_edit {
 	const char *sub;      /* of a comment: "line", "block", "repeatable", "func"; else "" */
 	const char *value;    /* null: take it away; afterwards as the journal has it */
 	size_t value_len;
+	uint64_t proposal;    /* the proposal that it accepts, 0: none; of a proposing call afterwards its number */
 	/* Set by ses_edit(): */
 	struct ses_made made; /* of op "define" and "bounds" */
 	enum ses_edit_status status;
@@ -377,6 +379,7 @@ struct ses_edit {
 struct ses_edit_opts {
 	bool is_atomic;       /* one refusal refuses all */
 	bool is_dry_run;      /* says what would happen */
+	bool is_proposal;     /* nothing is changed: what would be applied waits to be accepted */
 	bool has_if_rev;      /* refuse with `stale` when something touched is newer than if_rev */
 	uint64_t if_rev;
 	const char *author;   /* null: the user's login name */
@@ -390,6 +393,21 @@ struct ses_edit_opts {
  * snapshot is pending. One in the foreground begins it with ses_refresh(). */
 _must_use_ struct err *ses_edit(struct ses *s, struct ses_edit *edits, size_t cnt, const struct ses_edit_opts *opts, struct arena *a,
 				uint64_t *ret_rev);
+
+/* Edits that wait to be accepted: those of ses_edit_opts.is_proposal. */
+struct ses_proposal {
+	uint64_t id, call, time_ns, rev;   /* rev: that it was accepted as */
+	const char *state;                 /* "open", "stale", "accepted", "refused" */
+	const char *author, *author_kind, *note /* "" */, *op, *sub;
+	bool has_addr, has_before, has_after;
+	uint64_t addr;
+	struct ses_text before, after;
+};
+struct ses_proposals_ask { bool has_decided; const char *author; uint64_t id, offset; uint32_t limit; };
+_must_use_ struct err *ses_proposals(struct ses *s, const struct ses_proposals_ask *ask, struct arena *a, struct ses_proposal **ret,
+				     uint32_t *ret_cnt, uint64_t *ret_total);
+/* Refuses these. Accepting is ses_edit() with `proposal` set, in its author's name. */
+_must_use_ struct err *ses_decline(struct ses *s, const uint64_t *ids, size_t cnt);
 
 struct ses_undone { uint64_t rev, target, changes; const char *author, *note /* "" */; };
 /* Takes back up to `steps` edits that stand, newest first (of `of_author` only, when not null); each is a revision. What was

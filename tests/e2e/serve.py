@@ -86,12 +86,12 @@ READS = [
     ("type", {"name": "struct timespec"}, ["struct timespec"]), ("type_at", {"addr": "abort"}, ["abort"]), ("bookmarks", {}, []),
     ("journal", {}, []), ("changes", {"since": 0}, ["--since", "0"]), ("check", {"edits": True}, ["--edits"]),
     ("export", {"format": "list"}, ["--format", "list"]),
-    ("look", {"addr": "entry", "limit": 9}, ["entry", "--limit", "9"]), ("reference", {"word": ["rename"]}, ["rename"]),
+    ("look", {"addr": "entry", "limit": 9}, ["entry", "--limit", "9"]), ("proposals", {}, []), ("reference", {"word": ["rename"]}, ["rename"]),
     ("multi", {"ops": {"ops": [{"op": "info"}, {"op": "heads", "params": {"addr": "entry", "count": 3}}, {"op": "bytes"}]}}, None),
     ("version", {}, []), ("man", {}, []), ("completion", {"shell": "bash"}, ["bash"]),
 ]
 # Not the same twice, a matter of another place, or of another test.
-ELSEWHERE = {"analyze", "doctor", "exec", "verify", "call", "native_build", "native_run", "salvage", "import",
+ELSEWHERE = {"accept", "refuse", "analyze", "doctor", "exec", "verify", "call", "native_build", "native_run", "salvage", "import",
              "project_create", "project_list", "project_add", "project_remove", "project_search", "project_follow"}
 EDITS = [
     ("rename", {"addr": "entry", "name": "start_here"}, ["entry", "start_here"]), ("comment", {"addr": "entry", "text": "x"}, ["entry", "x"]),
