@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "tui/term/input.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -107,16 +108,44 @@ void pty_stop(struct pty_term *t)
 	buf_fini(&t->log);
 }
 
+/* Whether a thread of the program wants a processor or a disk: on a loaded machine it can be silent and not be done. */
+static bool is_busy(const struct pty_term *t)
+{
+	char path[64];
+	bool busy = false;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	DIR *d = t->is_ended ? NULL : opendir(path);
+	for (struct dirent *e; d && !busy && (e = readdir(d));) {
+		char line[512];
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", (int)t->pid, e->d_name);
+		FILE *f = fopen(path, "re");
+		if (f && fgets(line, sizeof(line), f)) {
+			const char *state = strrchr(line, ')'); /* proc(5): the name before it may hold anything */
+			busy = state && (state[2] == 'R' || state[2] == 'D');
+		}
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return busy;
+}
+
 void pty_pump(struct pty_term *t, int ms, int quiet_ms)
 {
 	char bytes[16384];
-	long end = now_ms() + ms;
+	long end = now_ms() + ms, last = now_ms() + 10L * ms;
 	long quiet_end = now_ms() + quiet_ms;
 	for (;;) {
 		long left = (quiet_ms && quiet_end < end ? quiet_end : end) - now_ms();
 		struct pollfd p = {.fd = t->fd, .events = POLLIN};
-		if (left <= 0 || poll(&p, 1, (int)left) <= 0)
-			return;
+		if (left <= 0 || poll(&p, 1, (int)left) <= 0) {
+			if (!quiet_ms || now_ms() >= last || !is_busy(t))
+				return;
+			quiet_end = now_ms() + quiet_ms;
+			end = quiet_end > end ? quiet_end : end;
+			continue;
+		}
 		ssize_t n = read(t->fd, bytes, sizeof(bytes));
 		if (n <= 0)
 			return;

@@ -29,7 +29,8 @@ struct pty_term {
 void pty_start(struct pty_term *t, char *const argv[], const char *const env[], int w, int h);
 void pty_stop(struct pty_term *t);
 
-/* Takes what the program writes for at most `ms`, or until nothing came for `quiet_ms` (0: the whole time). */
+/* Takes what the program writes for at most `ms`, or until nothing came for `quiet_ms` (0: the whole time). With quiet_ms a program that
+ * is silent but runs, as on a loaded machine, is waited for, ten times as long at most. */
 void pty_pump(struct pty_term *t, int ms, int quiet_ms);
 void pty_send(struct pty_term *t, const char *bytes, size_t len);
 void pty_keys(struct pty_term *t, const char *keys);
