@@ -544,8 +544,12 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 		return fail(&err_nomem, path);
 	l->epoll_fd = l->signal_fd = l->timer_fd = l->job_fd = l->tty.fd = -1;
 	term_caps_env(&l->caps, env_get);
+	const char *sock = getenv("SCRY_RPC");
 	if (l->caps.is_dumb) {
 		free(l);
+		if (sock && *sock)
+			return fail(err_new(ERR_ENV, "this terminal (TERM=%s) cannot show a full screen, so there is none to drive",
+					    getenv("TERM") ? getenv("TERM") : ""), sock);
 		if (project) {
 			struct ses_project *p = NULL;
 			struct err *why = ses_project_open(project, &p);
@@ -558,7 +562,6 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 		return tui_run_plain(path);
 	}
 	/* Before any thread starts. */
-	const char *sock = getenv("SCRY_RPC");
 	struct err *e = sock && *sock ? tui_rpc_new(sock, &l->rpc) : NULL;
 	if (e) {
 		free(l);

@@ -2,6 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # One operation on many files: what is answered, what is said of the rest, and going on after being killed.
 . "$(dirname "$0")/lib.sh"
+
+# The first child of a process: proc(5), field 4 is the parent; names here hold no space.
+child_of() {
+	local pid name state parent rest
+	for stat in /proc/[0-9]*/stat; do
+		read -r pid name state parent rest 2>/dev/null <"$stat" || continue
+		[ "$parent" = "$1" ] && echo "$pid" && return
+	done
+}
 cd "$WORK" || exit 1
 build prog gcc -O1 -no-pie "$ROOT/tests/data/prog/sample.c" || plan
 
@@ -127,7 +136,7 @@ lines "is ended and called so" 'f["prog"]["status"] == "timeout" and f["prog"]["
 "$SCRY" batch one --op import silent --retry --out out9 --json >crash.txt 2>crash.err &
 BATCH=$!
 for _ in $(seq 600); do
-	CHILD=$(ps -o pid= --ppid $BATCH)
+	CHILD=$(child_of $BATCH)
 	[ -n "$CHILD" ] && break
 	sleep 0.05
 done
@@ -142,7 +151,7 @@ lines "is called crashed" 'f["prog"]["status"] == "crashed" and "SIGKILL" in f["
 "$SCRY" batch one --op import silent --retry --out out9 2>crash.err &
 BATCH=$!
 for _ in $(seq 600); do
-	CHILD=$(ps -o pid= --ppid $BATCH)
+	CHILD=$(child_of $BATCH)
 	[ -n "$CHILD" ] && break
 	sleep 0.05
 done

@@ -1094,7 +1094,7 @@ def test_idle(w):
 
 def test_socket_rules():
     w = Workbench("taken", wait=False)
-    r = subprocess.run([SCRY, "--rpc", w.path, TARGET], capture_output=True, text=True, timeout=WAIT_S)
+    r = subprocess.run([SCRY, "--rpc", w.path, TARGET], capture_output=True, text=True, timeout=WAIT_S, env=dict(os.environ, **ENV))
     ok(r.returncode == 1 and "another scry answers there" in r.stderr, "a socket that is taken is not taken over")
     ok(w.end() == 0 and not os.path.exists(w.path), "a socket goes when its workbench does")
     w = Workbench("stale", wait=False)
@@ -1110,10 +1110,12 @@ def test_socket_rules():
     os.mkdir(shared)
     os.chmod(shared, 0o777)
     for path, why in ((plain, "no socket of yours"), (shared + "/s", "others can change"), ("/nonexistent/s", "No such file"), (ROOT + "/" + "x" * 200, "longer than")):
-        r = subprocess.run([SCRY, "--rpc", path, TARGET], capture_output=True, text=True, timeout=WAIT_S)
+        r = subprocess.run([SCRY, "--rpc", path, TARGET], capture_output=True, text=True, timeout=WAIT_S, env=dict(os.environ, **ENV))
         ok(r.returncode != 0 and why in r.stderr, f"refused: {why}")
     with open(plain, encoding="ascii") as f:
         ok(f.read() == "keep", "and a file in the way is left alone")
+    r = subprocess.run([SCRY, "--rpc", ROOT + "/dumb", TARGET], capture_output=True, text=True, timeout=WAIT_S, env=dict(os.environ, TERM="dumb"))
+    ok(r.returncode == 4 and "none to drive" in r.stderr, "a terminal without a full screen is not driven, and that is said")
 
 
 def test_project():
