@@ -51,8 +51,8 @@ int64_t cur_sleb(struct cur *c)
 
 const char *cur_str(struct cur *c, size_t *ret_len)
 {
-	const uint8_t *start = c->base + c->pos;
 	size_t left = cur_left(c);
+	const uint8_t *start = left ? c->base + c->pos : NULL;
 	const uint8_t *nul = left ? memchr(start, 0, left) : NULL;
 	if (!nul) {
 		c->failed = true;

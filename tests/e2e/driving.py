@@ -961,8 +961,8 @@ def test_many(w):
 def raw(w, data, end=False):
     """What a connection that sends these bytes gets back."""
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(WAIT_S)
     s.connect(w.path)
+    s.settimeout(WAIT_S)
     got = b""
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         s.sendall(data)

@@ -90,6 +90,9 @@ static void test_cur_bounds(void **state)
 	c = cur_make(long_leb, sizeof(long_leb), false);
 	cur_uleb(&c);
 	assert_true(c.failed);
+	c = cur_make(NULL, 0, false);
+	assert_null(cur_str(&c, &len));
+	assert_true(c.failed);
 }
 
 static void test_buf_and_json(void **state)
