@@ -22,7 +22,7 @@ import scry
 from scry import _ops, _scry
 
 # What is asked of the process that holds the store, besides whatever is more than reading.
-FROM_STORE = {"journal", "changes", "check", "analyze", "multi", "load"}
+FROM_STORE = {"journal", "changes", "check", "analyze", "multi", "load", "proposals"}
 
 
 class Snippet(scry._Local):

@@ -69,9 +69,12 @@ static void close_fd(int *fd)
 /* An edit is a script's, or an agent's when one runs the script, whatever the script says. */
 static struct err *check_ask(const struct run *r, const struct rpc_req *req)
 {
+	/* Of these the author is whose edits are meant. */
+	static const char *const of_author[] = {"undo", "redo", "proposals", "accept", "refuse"};
 	const struct ops_op *op = ops_find(req->method);
-	/* Those two take back the edits of an author. */
-	bool is_whose = op && (!strcmp(op->name, "undo") || !strcmp(op->name, "redo"));
+	bool is_whose = false;
+	for (size_t i = 0; op && i < ARRAY_LEN(of_author); i++)
+		is_whose |= !strcmp(op->name, of_author[i]);
 	bool says_who = req->params && (ops_doc_find(req->params, "author_kind") || (ops_doc_find(req->params, "author") && !is_whose));
 	if (says_who)
 		return err_new(ERR_DENIED, "%s: a snippet's edits are made in the name of who runs it", req->method);

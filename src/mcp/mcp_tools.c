@@ -218,10 +218,10 @@ void mcp_put_tools(const struct mcp *m, struct json *j)
 	json_arr(j);
 	for (size_t i = 0; i < ARRAY_LEN(tools); i++) {
 		const struct tool *t = &tools[i];
-		bool is_granted = m->caps & t->caps;
+		bool is_granted = m->caps & t->caps, may_edit = t->run == run_edit || t->run == run_run;
 		struct buf help = {0};
 		buf_printf(&help, "%s%s%s", t->help, is_granted ? "" : " Not granted here.",
-			   is_granted && m->is_proposing && t->run == run_edit ? " Edits are proposed to the user, not applied." : "");
+			   is_granted && m->is_proposing && may_edit ? " Edits are proposed to the user, not applied." : "");
 		json_obj(j);
 		put_member(j, "name", t->name);
 		json_key(j, "description");

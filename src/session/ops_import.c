@@ -28,7 +28,7 @@ struct import {
 	struct import_row *rows;
 	size_t cnt;
 	uint64_t counts[3];     /* by enum ses_edit_status */
-	uint64_t left_out, unmapped;
+	uint64_t left_out, unmapped, proposed;
 };
 
 static const char *keep(struct import *im, struct err *e)
@@ -337,6 +337,8 @@ static void count_row(struct import *im, const struct import_row *r)
 {
 	if (r->why && r->is_left_out)
 		im->left_out++;
+	else if (!r->why && r->edit.proposal)
+		im->proposed++;
 	else
 		im->counts[r->why ? SES_EDIT_REFUSED : r->is_same ? SES_EDIT_UNCHANGED : r->edit.status]++;
 }
@@ -416,6 +418,10 @@ static void put_json(struct import *im, uint64_t rev)
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
 		json_key(j, counts[i].key);
 		json_u64(j, counts[i].v);
+	}
+	if (im->rq->call->is_proposing) {
+		json_key(j, "proposed");
+		json_u64(j, im->proposed);
 	}
 	json_key(j, "items");
 	json_arr(j);

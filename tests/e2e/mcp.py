@@ -172,7 +172,8 @@ class Client:
         d = json.loads(r["content"][0]["text"])
         if ("structuredContent" in r) != (self.version >= "2025-06-18") or r.get("structuredContent", d) != d:
             raise Broken("text and structured content differ")
-        if r["isError"] != ("error" in d):
+        # What a snippet raised is its answer.
+        if r["isError"] != ("kind" in (d.get("error") or {})):
             raise Broken("isError is not true")
         self.len = len(r["content"][0]["text"].encode())
         return d
@@ -458,6 +459,90 @@ def check_caps(prog):
     c.close()
 
 
+# Every way by which a snippet might change something, and what came of each.
+SNIPPET = """
+result = {}
+def attempt(name, do):
+    try:
+        result[name] = do()
+    except Exception as e:
+        result[name] = getattr(e, "kind", type(e).__name__)
+def block():
+    with db.edit(note="in a block") as e:
+        e.rename("main", "in_block")
+    return [r.status for r in e.results]
+attempt("one", lambda: [r.status for r in db.rename("square", "by_snippet").results])
+attempt("block", block)
+attempt("dry", lambda: [r.status for r in db.edit([{"op": "rename", "addr": "main", "name": "dry"}], dry_run=True).results])
+attempt("undo", lambda: db.undo())
+attempt("redo", lambda: db.redo())
+attempt("accept", lambda: db.accept(all=True))
+attempt("accept of an author", lambda: db.accept(author=args[0]))
+attempt("salvage", lambda: db.salvage())
+attempt("another's name", lambda: db.rename("main", "x", author="ada"))
+attempt("in many", lambda: db.multi(ops=[{"op": "rename", "params": {"addr": "main", "name": "x"}}, {"op": "accept", "params": {"all": True}}]).results[0]["error"]["kind"])
+attempt("in itself", lambda: db.exec(code="db.rename('main', 'x')"))
+attempt("a file opened here", lambda: scry.open(args[1]).rename("main", "opened_here"))
+attempt("wait", lambda: [p.after for p in db.proposals()])
+attempt("by author", lambda: [p.after for p in db.proposals(author=args[0])])
+"""
+
+
+def check_propose(prog):
+    """Who may only propose changes nothing, whichever way they try; what they may is as said of any agent."""
+    c = Client(prog, "--propose", "--allow", "read,edit,run-code")
+    rev = c.tool("look", addr="main")["rev"]
+    before = [e for e in cli("journal", prog)["items"] if e["op"] != "analysis"]
+    ok(c.tool("edit", ops=[{"op": "comment", "addr": "main", "text": "waits"}])["results"][0]["status"] == "proposed", "an edit is proposed")
+    for op, params in (("accept", {"all": True}), ("accept", {"id": ["1"]}), ("undo", {}), ("redo", {}), ("undo", {"author": "testclient"}), ("salvage", {})):
+        ok(c.tool("edit", op=op, params=params)["error"]["kind"] == "denied", f"{op} {params} is denied")
+    ok(c.tool("list", op="multi", params={"ops": [{"op": "accept", "params": {"all": True}}]})["results"][0]["error"]["kind"] == "invalid", "neither is it in multi")
+    d = c.tool("edit", ops=[{"op": "accept", "all": True}, {"op": "undo"}])
+    ok(all(r["status"] == "refused" for r in d["results"]), "nor among edits", d)
+    names = os.path.join(ROOT, "names.json")
+    with open(names, "w") as f:
+        json.dump({"square": "imported"}, f)
+    d = c.tool("edit", op="import", params={"from": names})
+    ok(d["applied"] == 0 and d["proposed"] == 1, "what is imported is proposed", d)
+    cli("comment", prog, "square", "a person's")
+    subprocess.run([SCRY, "mcp", prog, "--propose"], stdout=subprocess.DEVNULL, check=True, text=True, input="".join(json.dumps({"jsonrpc": "2.0", "id": i, **m}) + "\n" for i, m in enumerate((
+        {"method": "initialize", "params": {"protocolVersion": VERSIONS[-1], "clientInfo": {"name": "other"}}},
+        {"method": "tools/call", "params": {"name": "edit", "arguments": {"op": "bookmark", "params": {"addr": "main", "text": "another's"}}}}))))
+    theirs = [p["id"] for p in cli("proposals", prog)["items"] if p["author"] == "other"]
+    ok(len(theirs) == 1 and c.tool("edit", op="refuse", params={"id": [str(theirs[0])]})["error"]["kind"] == "not_found", "another's is not refused by number")
+    ok(c.tool("edit", op="refuse", params={"author": "other"})["total"] == 2 and [p["author"] for p in cli("proposals", prog)["items"]] == ["other"],
+       "nor by author: what one refuses is one's own")
+    if os.path.exists(os.path.join(os.environ.get("BUILD") or os.path.dirname(os.path.dirname(os.path.dirname(SCRY))), "python/scry/_scry.abi3.so")):
+        d = c.tool("run", code=f"args = {['testclient', prog]!r}\n{SNIPPET}")
+        r = d["result"] or {}
+        ok(r.get("one") == ["proposed"] and r.get("block") == ["proposed"], "a snippet's edits are proposed", d)
+        ok(r.get("dry") == ["applied"], "a dry run is neither", d)
+        for what in ("undo", "redo", "accept", "accept of an author", "salvage", "another's name", "in itself"):
+            ok(r.get(what) == "denied", f"in a snippet, too: {what}", r.get(what), d["error"])
+        ok(r.get("in many") == "invalid", "multi only reads there, too", r)
+        ok(isinstance(r.get("a file opened here"), str), "a snippet does not reach the store itself", r)
+        ok(r.get("wait") == ["another's", "by_snippet", "in_block"] and r.get("by author") == ["by_snippet", "in_block"], "it sees what waits", r)
+        mine = [p for p in cli("proposals", prog)["items"] if p["author"] != "other"]
+        ok([(p["op"], p["after"], p["author"], p["author_kind"]) for p in mine] == [("rename", n, "testclient", "agent") for n in ("by_snippet", "in_block")],
+           "in the agent's name", mine)
+        d = c.tool("run", op="exec", params={"code": "db.rename('main', 'x')", "read_only": True})
+        ok(d["error"]["type"] == "Error" and "read-only" in d["error"]["message"], "one that only reads proposes nothing", d)
+    else:
+        skip("a snippet's edits are proposed", "this build has no Python: its headers (python3-dev) were not there")
+    c.close()
+    c = Client(prog, "--propose", version="2025-03-26")
+    c.pending.update(a="tools/call", b="tools/call")
+    c.raw(json.dumps([{"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "edit", "arguments": {"op": "rename", "params": {"addr": "main", "name": "batched"}}}},
+                      {"jsonrpc": "2.0", "id": "b", "method": "tools/call", "params": {"name": "edit", "arguments": {"op": "undo"}}}]) + "\n")
+    ok(c.result(c.wait("a"))["results"][0]["status"] == "proposed" and c.result(c.wait("b"))["error"]["kind"] == "denied", "in a batch, too")
+    c.close()
+    after = [e for e in cli("journal", prog)["items"] if e["op"] != "analysis"]
+    ok(len(after) == len(before) + 1 and after[-1]["after"] == "a person's" and rev, "of all that nothing was changed", after[len(before):])
+    names = [i["name"] for i in cli("resolve", prog, "main", "square")["items"]]
+    ok(names == ["main", "square"], "every name is as it was", names)
+    cli("undo", prog)
+
+
 def check_end(prog):
     c = Client(prog)
     ids = [c.send("tools/call", {"name": "look", "arguments": {"addr": "main"}}) for _ in range(100)]
@@ -555,6 +640,7 @@ def main():
     check_batches(prog)
     check_cancel(prog)
     check_caps(prog)
+    check_propose(prog)
     check_end(prog)
     check_npm(prog)
 
