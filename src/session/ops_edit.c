@@ -17,7 +17,7 @@ struct wish {
 	const char *why;  /* null: it could be read */
 };
 
-struct wishes { struct wish *list; size_t cnt; };
+struct wishes { struct wish *list; size_t cnt, known_cnt; };
 
 struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret)
 {
@@ -129,6 +129,10 @@ static void wishes_json(struct ops_req *rq, const struct wishes *w, uint64_t rev
 		json_end_obj(j);
 	}
 	json_end_arr(j);
+	if (w->known_cnt) {
+		json_key(j, "known");
+		json_u64(j, w->known_cnt);
+	}
 	if (is_pending(rq)) {
 		json_key(j, "pending");
 		json_bool(j, true);
@@ -161,6 +165,8 @@ static void wishes_text(struct ops_req *rq, const struct wishes *w, uint64_t rev
 	}
 	buf_printf(b, "revision %llu: %zu applied, %zu unchanged, %zu refused\n", (unsigned long long)rev, counts[SES_EDIT_APPLIED],
 		   counts[SES_EDIT_UNCHANGED], counts[SES_EDIT_REFUSED]);
+	if (w->known_cnt)
+		buf_printf(b, "%zu more are known without it, from the system's headers (scry types FILE --source builtin)\n", w->known_cnt);
 }
 
 /* The answer's status: the first refusal, and how many more. */
@@ -236,9 +242,9 @@ static void wish_value(struct wish *x, const char *value, size_t len)
 	x->edit.value_len = len;
 }
 
-struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt)
+struct err *ops_run_declares(struct ops_req *rq, const struct ses_edit *edits, size_t cnt, size_t known_cnt)
 {
-	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, cnt + 1), cnt};
+	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, cnt + 1), cnt, known_cnt};
 	struct ses_edit_opts opts;
 	struct err *e = w.list ? ops_edit_opts(rq, &opts) : &err_nomem;
 	for (size_t i = 0; !e && i < cnt; i++)
@@ -246,6 +252,11 @@ struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size
 					  arena_printf(rq->arena, "0x%llx", (unsigned long long)edits[i].addr)};
 	opts.is_atomic = true;
 	return e ? e : wishes_run(rq, &w, &opts);
+}
+
+struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt)
+{
+	return ops_run_declares(rq, edits, cnt, 0);
 }
 
 /* --- one edit --- */
@@ -260,7 +271,7 @@ static struct err *run_one(struct ops_req *rq, const char *op, const char *sub, 
 	if (e)
 		return e;
 	wish_value(&x, value, value ? strlen(value) : 0);
-	struct wishes w = {&x, 1};
+	struct wishes w = {&x, 1, 0};
 	return wishes_run(rq, &w, &opts);
 }
 
@@ -336,7 +347,7 @@ static bool is_value(const struct ops_doc *v)
 
 static struct err *rename_map(struct ops_req *rq, const struct ops_doc *map)
 {
-	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, map->cnt + 1), 0};
+	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, map->cnt + 1), 0, 0};
 	struct ses_edit_opts opts;
 	struct err *e = w.list ? ops_edit_opts(rq, &opts) : &err_nomem;
 	for (size_t i = 0; !e && i < map->cnt; i++) {
@@ -467,7 +478,7 @@ struct err *ops_edit(struct ops_req *rq)
 	const struct ops_doc *list = doc.kind == OPS_DOC_LIST ? &doc : ops_doc_find(&doc, "ops");
 	if (!list || list->kind != OPS_DOC_LIST)
 		return err_fix(err_new(ERR_INVALID, "%s: has no list \"ops\"", path), "scry help edit");
-	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, list->cnt + 1), list->cnt};
+	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, list->cnt + 1), list->cnt, 0};
 	if (!w.list)
 		return &err_nomem;
 	for (size_t i = 0; i < w.cnt && !e; i++)

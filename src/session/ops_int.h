@@ -106,6 +106,8 @@ _must_use_ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *r
 void ops_time_text(uint64_t ns, char text[40]);
 /* Makes these edits as one transaction, all or nothing, and answers as `edit` does. */
 _must_use_ struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt);
+/* The same, and says that `known_cnt` more declarations need no edit: the system's table has them. */
+_must_use_ struct err *ops_run_declares(struct ops_req *rq, const struct ses_edit *edits, size_t cnt, size_t known_cnt);
 struct ops_doc;
 /* A directive of an edit document: its edit, or why it is refused; `*ret_is_ours` is false for an op of another kind. */
 _must_use_ struct err *ops_define_doc(struct ops_req *rq, const struct ops_doc *o, const char *op, struct ses_edit *e,

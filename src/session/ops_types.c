@@ -39,11 +39,15 @@ static const char *decl_key(struct ops_req *rq, const struct types *t, const str
 /* Before the text of what came from a header. */
 static const char from_header[] = "/* from ";
 
-/* Whether the system's table says it already, or no program can refer to it: a header brings in all that it includes. */
+/* A header brings in all that it includes, also what no program can refer to. */
+static bool is_inline(const struct types_decl *d)
+{
+	return d->kind == TYPES_D_FUNC && d->is_static;
+}
+
+/* Whether the system's table says it already. */
 static bool is_known(const struct types *t, const struct types_decl *d, const char *text, size_t len)
 {
-	if (d->kind == TYPES_D_FUNC && d->is_static)
-		return true;
 	const struct types_system_row *r = (int)types_abi_of(t) == types_system_abi ?
 		types_system_find(d->name, strlen(d->name), d->kind == TYPES_D_TAG) : NULL;
 	if (!r || d->kind == TYPES_D_FUNC || r->kind == TYPES_SYSTEM_FUNC)
@@ -52,19 +56,26 @@ static bool is_known(const struct types *t, const struct types_decl *d, const ch
 	return r->text_len == len + 1 && !memcmp(types_system_text + r->text_off, text, len);
 }
 
+/* What declarations are made of, and how many more a header has that the system's table has too. */
+struct decl_edits { struct ses_edit *list; size_t cnt, known_cnt; };
+
 /* An edit for every declaration that was made or completed since the mark. `header`: the file they are from; or null. */
 static struct err *take_changed(struct ops_req *rq, const struct types *t, const struct types_mark *mark, const char *header,
-				struct ses_edit **ret, size_t *ret_cnt)
+				struct decl_edits *ret)
 {
-	size_t cnt = 0;
+	size_t cnt = 0, known_cnt = 0;
 	struct ses_edit *edits = ARENA_ARRAY(rq->arena, struct ses_edit, types_decl_cnt(t));
 	for (uint32_t i = 0; edits && (i = types_next_changed(t, mark, i)) != 0;) {
 		const struct types_decl *d = types_decl_get(t, i);
 		_cleanup_buf_ struct buf b = {0};
 		types_print_decl(t, i, &b);
 		size_t len = b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len;
-		if (header && is_known(t, d, b.data, len))
+		if (header && is_inline(d))
 			continue;
+		if (header && is_known(t, d, b.data, len)) {
+			known_cnt++;
+			continue;
+		}
 		const char *value = b.failed ? NULL : header ? arena_printf(rq->arena, "%s%s */\n%.*s", from_header, header, (int)len, b.data) :
 							       arena_strndup(rq->arena, b.data, len);
 		const char *key = decl_key(rq, t, d);
@@ -73,8 +84,7 @@ static struct err *take_changed(struct ops_req *rq, const struct types *t, const
 		len = strlen(value);
 		edits[cnt++] = (struct ses_edit){.op = "declare", .sub = key, .value = value, .value_len = len};
 	}
-	*ret = edits;
-	*ret_cnt = cnt;
+	*ret = (struct decl_edits){edits, cnt, known_cnt};
 	return edits ? NULL : &err_nomem;
 }
 
@@ -115,9 +125,9 @@ static struct err *declare_over(struct ops_req *rq, const char *name, const char
 {
 	_cleanup_set_ struct ses_typeset *with = NULL;
 	_cleanup_set_ struct ses_typeset *ts = NULL;
-	struct ses_edit *edits = NULL;
+	struct decl_edits made = {0};
 	const char *first = "";
-	size_t cnt = 0, lost = 0;
+	size_t lost = 0;
 	const char *key = find_key(rq, name);
 	if (!key)
 		return err_new(ERR_NOT_FOUND, "declare: nothing is declared as '%s'", name);
@@ -130,7 +140,7 @@ static struct err *declare_over(struct ops_req *rq, const char *name, const char
 	struct types_mark mark = types_mark(ts->t);
 	e = err_prefix(types_parse(ts->t, text, strlen(text), NULL), "declare");
 	if (!e)
-		e = take_changed(rq, ts->t, &mark, NULL, &edits, &cnt);
+		e = take_changed(rq, ts->t, &mark, NULL, &made);
 	if (!e)
 		e = count_lost(rq, ts, key, &lost, &first);
 	if (e)
@@ -140,12 +150,13 @@ static struct err *declare_over(struct ops_req *rq, const char *name, const char
 	if (unreadable(rq->sn, ts) > unreadable(rq->sn, with))
 		return err_fix(err_new(ERR_DENIED, "declare: typed data or prototypes need '%s' as it was", key), "retype those first");
 	bool has_key = false;
+	size_t cnt = made.cnt;
 	for (size_t i = 0; i < cnt; i++)
-		has_key = has_key || !strcmp(edits[i].sub, key);
+		has_key = has_key || !strcmp(made.list[i].sub, key);
 	struct ses_edit *all = ARENA_ARRAY(rq->arena, struct ses_edit, cnt + 1);
 	if (!all)
 		return &err_nomem;
-	memcpy(all, edits, cnt * sizeof(*edits));
+	memcpy(all, made.list, cnt * sizeof(*all));
 	if (!has_key)
 		all[cnt++] = (struct ses_edit){.op = "declare", .sub = key};
 	return ops_run_edits(rq, all, cnt);
@@ -180,8 +191,7 @@ struct err *ops_declare(struct ops_req *rq)
 	const char *text = ops_arg_str(rq->args, "text"), *path = ops_arg_str(rq->args, "header");
 	_cleanup_set_ struct ses_typeset *ts = NULL;
 	_cleanup_buf_ struct buf b = {0};
-	struct ses_edit *edits = NULL;
-	size_t cnt = 0;
+	struct decl_edits made = {0};
 	if (!text == !path)
 		return err_fix(err_new(ERR_INVALID, "declare: C declarations are needed, or --header X.h"), "scry help declare");
 	if (ops_arg_is_set(rq->args, "over") && path)
@@ -204,8 +214,8 @@ struct err *ops_declare(struct ops_req *rq)
 	if (!e && path && !name)
 		e = &err_nomem;
 	if (!e)
-		e = take_changed(rq, ts->t, &mark, name, &edits, &cnt);
-	return e ? e : ops_run_edits(rq, edits, cnt);
+		e = take_changed(rq, ts->t, &mark, name, &made);
+	return e ? e : ops_run_declares(rq, made.list, made.cnt, made.known_cnt);
 }
 
 struct err *ops_types_take(struct ops_req *rq, const struct ses_edit *decls, size_t cnt, struct err **ret_why, struct ses_edit **ret,
@@ -222,7 +232,12 @@ struct err *ops_types_take(struct ops_req *rq, const struct ses_edit *decls, siz
 	}
 	struct types_mark mark = types_mark(ts->t);
 	e = types_parse_unordered(ts->t, list, cnt, ret_why);
-	return e ? e : take_changed(rq, ts->t, &mark, NULL, ret, ret_cnt);
+	struct decl_edits made = {0};
+	if (!e)
+		e = take_changed(rq, ts->t, &mark, NULL, &made);
+	*ret = made.list;
+	*ret_cnt = made.cnt;
+	return e;
 }
 
 struct err *ops_types_header(struct ops_req *rq, struct buf *out, size_t *ret_cnt)

@@ -49,6 +49,10 @@ json "what it declares is there, what the system has is not" 'sorted(i["name"] f
 	"$SCRY" types /bin/cat --json
 json "as the compiler lays it out" 'd["size"] == 160' "$SCRY" type /bin/cat 'struct hdr' --json
 like "again: nothing new" ' 0 applied' "$("$SCRY" declare /bin/cat --header "$WORK/x.h" --include "$WORK/inc")"
+like "what the system has is counted" '^[1-9][0-9]* more are known without it, from the system.s headers' "$("$SCRY" declare /bin/cat --header "$WORK/x.h" --include "$WORK/inc")"
+printf '#include <stdint.h>\n#include <sys/stat.h>\n' >"$WORK/sys.h"
+json "a header of which everything is known says so" 'not d["results"] and d["known"] > 10' "$SCRY" declare /bin/cat --header "$WORK/sys.h" --json
+unlike "without a header nothing is said of it" 'known' "$("$SCRY" declare /bin/cat 'struct hdr_none;' --dry-run)"
 status "one undo takes it back" 0 "$SCRY" undo /bin/cat
 json "all of it" 'd["total"] == 0' "$SCRY" types /bin/cat --json
 status "macros" 0 "$SCRY" declare /bin/cat --header "$WORK/x.h" --include "$WORK/inc" --define COUNT=10
