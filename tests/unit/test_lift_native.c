@@ -413,8 +413,9 @@ static void poke(uint64_t va, uint64_t v)
 {
 	unsigned len = is_64() ? 8 : 4;
 	va = is_64() ? va : (uint32_t)va;
-	if (va >= NATIVE_WINDOW && va + len <= NATIVE_WINDOW + NATIVE_WINDOW_LEN)
-		memcpy(native_window + (va - NATIVE_WINDOW), &v, len);
+	/* At its end as much as there is: an operand may be shorter than a word. */
+	if (va >= NATIVE_WINDOW && va < NATIVE_WINDOW + NATIVE_WINDOW_LEN)
+		memcpy(native_window + (va - NATIVE_WINDOW), &v, MIN(len, NATIVE_WINDOW + NATIVE_WINDOW_LEN - va));
 }
 
 static uint64_t address_of(const struct native_state *s, const ZydisDecodedOperandMem *m)
