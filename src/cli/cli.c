@@ -626,7 +626,7 @@ static int cli_project(int argc, char **argv, const struct cli_workbench *workbe
 		e = ses_project_add(argv[0], files, cnt);
 	if (e)
 		return cli_fail(e);
-	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+	if (workbench->is_plain || (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
 		return workbench->open_project(argv[0], NULL, 0);
 	cli_signals();
 	return cli_op(ops_find("project_list"), 1, argv);
@@ -641,6 +641,21 @@ static bool cli_are_files(int argc, char **argv)
 			return false;
 	}
 	return argc > 1;
+}
+
+int cli_plain(int argc, char **argv, const struct cli_workbench *plain)
+{
+	if (argc && !strcmp(argv[0], "--project"))
+		return cli_project(argc - 1, argv + 1, plain);
+	bool is_end = argc && !strcmp(argv[0], "--");
+	argc -= is_end;
+	argv += is_end;
+	if (!argc || (!is_end && argv[0][0] == '-' && argv[0][1])) {
+		struct err *e = argc ? err_new(ERR_INVALID, "%s: --plain has no such option", argv[0]) :
+				       err_new(ERR_INVALID, "a file is missing after --plain");
+		return cli_fail(err_fix(e, "scry --plain FILE..., scry --plain --project P.json [FILE...]"));
+	}
+	return argc == 1 ? plain->open(argv[0]) : plain->open_project(NULL, (const char *const *)argv, (size_t)argc);
 }
 
 static int cli_unknown(const char *word)

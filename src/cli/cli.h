@@ -9,10 +9,14 @@
 struct cli_workbench {
 	int (*open)(const char *path);
 	int (*open_project)(const char *file /* P.json, or null */, const char *const *paths, size_t cnt);
+	bool is_plain; /* it needs no terminal */
 };
 
 /* Whether --help is among the words. */
 bool cli_wants_help(int argc, char **argv);
+
+/* The words behind --plain: files, or --project P.json and files. */
+int cli_plain(int argc, char **argv, const struct cli_workbench *plain);
 
 /* The command line over the operation table. */
 int cli_main(int argc, char **argv, const struct cli_workbench *workbench);

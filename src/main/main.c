@@ -38,8 +38,10 @@ int main(int argc, char **argv)
 	/* Where --rpc was among them a workbench is meant, and without a terminal there is none. */
 	if (argc == 2 && getenv("SCRY_RPC") != socket)
 		return tui_run(argv[1]);
-	if (argc == 3 && !strcmp(argv[1], "--plain"))
-		return tui_run_plain(argv[2]);
+	if (argc >= 2 && !strcmp(argv[1], "--plain")) {
+		static const struct cli_workbench plain = {tui_run_plain, tui_run_plain_project, .is_plain = true};
+		return cli_plain(argc - 2, argv + 2, &plain);
+	}
 	if (argc >= 2 && !strcmp(argv[1], "ui"))
 		return cli_ui(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "serve"))

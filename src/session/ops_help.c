@@ -63,7 +63,7 @@ void ops_write_usage(struct buf *out)
 	const struct ops_op *ops = ops_table(&cnt);
 	buf_add_str(out, "scry FILE...              open the workbench on a program, or on several\n"
 			 "scry --project P.json     the same on a project (scry help project_create)\n"
-			 "scry --plain FILE         the same a line at a time, for screen readers\n"
+			 "scry --plain FILE...      the same a line at a time, for screen readers\n"
 			 "scry --rpc SOCKET FILE    the workbench, steered over a socket as well\n"
 			 "scry ui SOCKET METHOD ... ask a live workbench something: scry ui work goto main\n"
 			 "scry --keys ghidra FILE   with other keys: ida, ghidra, binja, vim-strict, r2, or a file\n"

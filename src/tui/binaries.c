@@ -104,6 +104,7 @@ static void open_fini(struct tui_job *j)
 
 static void arrive(struct tui *t, struct ses *s, const struct open_job *o)
 {
+	*t->message = '\0'; /* it is not being read any more */
 	tui_push_past(t);
 	t->future.cnt = 0;
 	show(t, s, o->bin);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/tui_int.h"
 
+#include "session/ops.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,8 @@ static void run(struct tui_job *j)
 	buf_add_str(&line, "export --format md --output \"");
 	buf_add_str(&line, x->path);
 	buf_add(&line, "\"", 2);
-	x->err = line.failed ? &err_nomem : x->operate(j->snap, &j->call, line.data, &x->out);
+	const struct ops_req on = {.sn = j->snap, .call = &j->call};
+	x->err = line.failed ? &err_nomem : x->operate(&on, line.data, &x->out);
 	buf_fini(&line);
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/operation.h"
 
-#include "session/ops.h"
-
 #include <string.h>
 
 #define WORD_MAX 64
@@ -68,7 +66,7 @@ static struct err *take_words(const struct ops_op *op, struct ops_args *args, ch
 	return ops_args_check(args);
 }
 
-struct err *tui_operation(struct ses_snap *sn, const struct ses_call *call, const char *line, struct buf *out)
+struct err *tui_operation(const struct ops_req *on, const char *line, struct buf *out)
 {
 	const struct ops_op *op = op_of(line);
 	struct ops_args args;
@@ -76,14 +74,15 @@ struct err *tui_operation(struct ses_snap *sn, const struct ses_call *call, cons
 	struct arena arena = {0};
 	if (!op)
 		return err_new(ERR_INVALID, "no operation is called so");
-	struct ses_call with = *call;
+	struct ses_call with = *on->call;
 	with.caps = ~(uint32_t)0;
 	ops_args_init(&args, op, &arena);
 	char *rest = arena_strndup(&arena, line + strlen(op->name), strlen(line) - strlen(op->name));
 	struct err *e = rest ? take_words(op, &args, rest) : &err_nomem;
 	if (!e) {
 		ops_out_init(&answer, op, out, false);
-		struct ops_req rq = {.sn = sn, .call = &with, .args = &args, .arena = &arena, .out = &answer};
+		struct ops_req rq = {.sn = on->sn, .call = &with, .args = &args, .arena = &arena, .out = &answer, .project = on->project,
+				     .binary = on->binary};
 		e = ops_run(&rq);
 		if (!e)
 			e = take_ptr(answer.status);

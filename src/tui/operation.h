@@ -4,15 +4,15 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "session/session.h"
+#include "session/ops.h"
 
 #include <stdbool.h>
 
 /* Whether a line begins with the name of an operation of the table that is about the open target. */
 bool tui_is_operation(const char *line);
 
-/* Runs an operation as on the command line, without the file: "export --output notes.md", "strings --filter 'a b'". What
- * it answers, for people, is added to `out`. Errors: invalid, those of the operation. Thread-safe. */
-_must_use_ struct err *tui_operation(struct ses_snap *sn, const struct ses_call *call, const char *line, struct buf *out);
+/* Runs an operation as on the command line, without the file: "export --output notes.md", "strings --filter 'a b'". Of `on` are taken
+ * sn, call, project and binary. What it answers, for people, is added to `out`. Errors: invalid, those of the operation. Thread-safe. */
+_must_use_ struct err *tui_operation(const struct ops_req *on, const char *line, struct buf *out);
 
 #endif

@@ -2,6 +2,7 @@
 #include "tui/tui.h"
 
 #include "session/ops.h"
+#include "session/project.h"
 #include "tui/operation.h"
 #include "tui/tui_int.h"
 
@@ -22,7 +23,8 @@ struct plain {
 	struct buf out;
 	uint64_t next_va;   /* where the next lines begin */
 	uint32_t next_sub;
-	uint64_t rows[ROWS]; /* addresses of the list printed last */
+	/* Where the rows of the list printed last lead to. */
+	struct { uint64_t va; uint32_t bin; /* as in struct tui_row */ bool has_va, is_import; } rows[ROWS];
 	uint32_t row_cnt;
 };
 
@@ -87,8 +89,14 @@ static void print_list(struct plain *p, const struct tui_list_ops *ops, struct t
 	page.err = ops->fetch(&q, &page);
 	p->row_cnt = 0;
 	for (uint32_t i = 0; !page.err && i < page.cnt; i++) {
-		p->rows[p->row_cnt++] = page.rows[i].has_va ? page.rows[i].va : UINT64_MAX;
+		const struct tui_row *r = &page.rows[i];
+		p->rows[p->row_cnt].va = r->va;
+		p->rows[p->row_cnt].bin = r->bin;
+		p->rows[p->row_cnt].has_va = r->has_va;
+		p->rows[p->row_cnt++].is_import = ops == tui_imports_ops.list;
 		buf_printf(&p->out, "%u  ", p->row_cnt);
+		if (r->mark)
+			buf_printf(&p->out, "%c ", r->mark);
 		for (int c = 0; c < ops->column_cnt; c++) {
 			if (c)
 				buf_add_str(&p->out, "  ");
@@ -200,7 +208,8 @@ static void print_help(struct plain *p)
 static void run_operation(struct plain *p, const char *line)
 {
 	struct ses_call call = tui_call(&p->tui, 0);
-	struct err *e = tui_operation(p->tui.snap, &call, line, &p->out);
+	const struct ops_req on = {.sn = p->tui.snap, .call = &call, .project = p->tui.project, .binary = p->tui.bin};
+	struct err *e = tui_operation(&on, line, &p->out);
 	if (p->out.len && p->out.data[p->out.len - 1] != '\n')
 		buf_add_ch(&p->out, '\n');
 	if (e)
@@ -234,17 +243,92 @@ static void follow_row(struct plain *p, const char *rest)
 	unsigned long n = strtoul(rest, NULL, 10);
 	if (!n || n > p->row_cnt)
 		tui_say(&p->tui, true, "no row %.20s was listed", rest);
-	else if (p->rows[n - 1] == UINT64_MAX)
+	else if (p->rows[n - 1].bin && p->tui.project)
+		tui_go_binary(&p->tui, p->rows[n - 1].bin - 1, p->rows[n - 1].has_va, p->rows[n - 1].va);
+	else if (!p->rows[n - 1].has_va)
 		tui_say(&p->tui, true, "row %lu has no address", n);
+	else if (p->rows[n - 1].is_import)
+		tui_follow(&p->tui, p->rows[n - 1].va);
 	else
-		tui_go(&p->tui, p->rows[n - 1]);
+		tui_go(&p->tui, p->rows[n - 1].va);
+}
+
+/* What leads over the project is found in its index, which is brought up to date here: nothing runs behind the lines. */
+static void read_project(struct plain *p, enum tui_action a)
+{
+	uint32_t done, all;
+	if (!p->tui.project || (a != TUI_FOLLOW && a != TUI_XREFS_TO && a != TUI_XREFS_HERE && a != TUI_SCOPE))
+		return;
+	ses_project_progress(p->tui.project, &done, &all);
+	if (done < all) {
+		buf_printf(&p->out, "reading the binaries of the project, %u of %u are read\n", done, all);
+		flush(p);
+	}
+	struct err *e = ses_project_sync(p->tui.project);
+	if (e)
+		tui_say_err(&p->tui, e);
+}
+
+/* Another binary by its name; without one, or with a part of names, those there are. */
+static void binaries(struct plain *p, const char *rest)
+{
+	uint32_t bin;
+	struct err *e = *rest ? ses_project_pick(p->tui.project, rest, &bin) : &err_not_found;
+	if (e)
+		print_list(p, &tui_binaries_list, (struct tui_query){.page.filter = *rest ? rest : NULL});
+	else
+		tui_go_binary(&p->tui, bin, false, 0);
+	err_free(e);
+}
+
+/* Where one is before a line, to tell whether it led elsewhere. */
+struct spot { uint32_t bin; uint64_t va; size_t past, future; };
+
+static struct spot spot_of(const struct tui *t)
+{
+	return (struct spot){t->bin, t->listing.va, t->past.cnt, t->future.cnt};
+}
+
+/* A list that was printed is no place to come back to. */
+static void leave_view(struct tui *t, const struct spot *was)
+{
+	if (t->main_view == TUI_V_LISTING)
+		return;
+	bool is_list = tui_view_ops(t->main_view)->list != NULL;
+	size_t past = is_list ? was->past : t->past.cnt, future = t->future.cnt;
+	tui_show_view(t, TUI_V_LISTING);
+	t->past.cnt = MIN(t->past.cnt, past);
+	t->future.cnt = is_list ? was->future : future;
+}
+
+static void print_arrival(struct plain *p, const struct spot *was, bool is_asked)
+{
+	struct tui *t = &p->tui;
+	struct ses_binary b;
+	leave_view(t, was);
+	if (t->bin != was->bin) {
+		struct err *e = ses_project_binary(t->project, t->bin, &t->frame_arena, &b);
+		if (!e) {
+			buf_printf(&p->out, "%u of %u  ", t->bin + 1, ses_project_cnt(t->project));
+			put(p, (struct ses_text){b.label, (uint32_t)strlen(b.label)});
+			buf_add_str(&p->out, "  ");
+			put(p, (struct ses_text){b.path, (uint32_t)strlen(b.path)});
+			buf_add_ch(&p->out, '\n');
+		}
+		err_free(e);
+		tui_draw(t); /* finds the place in it */
+	}
+	if (t->bin != was->bin || t->listing.va != was->va || t->past.cnt != was->past || is_asked)
+		print_here(p);
 }
 
 static void do_action(struct plain *p, enum tui_action a, const char *rest)
 {
 	struct tui *t = &p->tui;
 	char line[64];
-	uint64_t was = t->listing.va;
+	struct spot spot = spot_of(t);
+	uint64_t was = spot.va;
+	read_project(p, a);
 	if (needs_screen(a) && tui_action_info(a)->group != TUI_GROUP_LATER) {
 		tui_say(t, true, "%s: only a screen has this", tui_action_info(a)->text);
 	} else if (a == TUI_HELP) {
@@ -267,6 +351,10 @@ static void do_action(struct plain *p, enum tui_action a, const char *rest)
 		run_operation(p, line);
 	} else if (a == TUI_FOLLOW && *rest) {
 		follow_row(p, rest);
+	} else if (a == TUI_BINARIES && t->project) {
+		binaries(p, rest);
+	} else if (a == TUI_SCOPE && t->project) {
+		print_list(p, &tui_project_symbols_list, (struct tui_query){.page.filter = *rest ? rest : NULL});
 	} else if (a == TUI_VIEW_FUNCTIONS) {
 		print_list(p, tui_functions_ops.list, (struct tui_query){.page.filter = *rest ? rest : NULL});
 	} else {
@@ -280,10 +368,7 @@ static void do_action(struct plain *p, enum tui_action a, const char *rest)
 		else if (list)
 			print_list(p, list, (struct tui_query){.page.filter = *rest ? rest : NULL, .what = t->lists[t->main_view].what});
 	}
-	if (t->main_view != TUI_V_LISTING)
-		tui_show_view(t, TUI_V_LISTING);
-	if (t->listing.va != was || (a == TUI_GOTO && *rest && !t->is_message_bad))
-		print_here(p);
+	print_arrival(p, &spot, a == TUI_GOTO && *rest && !t->is_message_bad);
 }
 
 /* After ':': an action by its name and what it is about, else a place. */
@@ -291,15 +376,24 @@ static void do_command(struct plain *p, const char *text)
 {
 	size_t len = strcspn(text, " ");
 	enum tui_action a = tui_action_named(text, len);
-	uint64_t was = p->tui.listing.va;
+	struct spot was = spot_of(&p->tui);
 	if (a != TUI_NONE && a != TUI_COMMAND) {
 		do_action(p, a, text + len + strspn(text + len, " "));
 		return;
 	}
 	tui_command(&p->tui, text);
 	tui_news(&p->tui);
-	if (p->tui.listing.va != was)
-		print_here(p);
+	print_arrival(p, &was, false);
+}
+
+/* What the status line of a screen would say. */
+static void print_message(struct plain *p)
+{
+	struct tui *t = &p->tui;
+	if (*t->message) {
+		put(p, (struct ses_text){t->message, (uint32_t)strlen(t->message)});
+		buf_add_ch(&p->out, '\n');
+	}
 }
 
 static void do_line(struct plain *p, char *line)
@@ -325,38 +419,64 @@ static void do_line(struct plain *p, char *line)
 		else
 			do_action(p, a, rest);
 	}
-	if (*t->message) {
-		put(p, (struct ses_text){t->message, (uint32_t)strlen(t->message)});
-		buf_add_ch(&p->out, '\n');
-	}
+	print_message(p);
 	t->overlay_cnt = 0;
 	t->prompt.kind = TUI_PROMPT_NONE;
 	t->pending = TUI_NONE;
 	tui_draw(t); /* verbs act on the lines a screen would show */
 }
 
-int tui_run_plain(const char *path)
+static int fail(struct err *e)
+{
+	struct buf line = {0};
+	buf_add_str(&line, "scry: ");
+	const char *text = e->text ? e->text : err_kind_name(e->kind);
+	ops_escape(&line, text, strlen(text));
+	if (e->fix) {
+		buf_add_str(&line, "\n  ");
+		ops_escape(&line, e->fix, strlen(e->fix));
+	}
+	fprintf(stderr, "%.*s\n", (int)line.len, line.data ? line.data : "");
+	buf_fini(&line);
+	int status = err_exit_status(e->kind);
+	err_free(e);
+	return status;
+}
+
+/* The binary that was shown last, or the first of the others that can be. */
+static struct err *first_binary(struct ses_project *project, uint32_t *ret_bin, struct ses **ret)
+{
+	uint32_t cnt = ses_project_cnt(project), shown = ses_project_get_shown(project);
+	struct err *e = NULL;
+	for (uint32_t k = 0; k < cnt; k++) {
+		*ret_bin = (shown + k) % cnt;
+		err_free(e);
+		e = ses_project_get(project, *ret_bin, ret);
+		if (!e)
+			return NULL;
+	}
+	return err_fix(e, "scry project list P.json says what is with each of them");
+}
+
+static int run_lines(struct ses *s, struct ses_project *project, uint32_t bin)
 {
 	struct plain *p = calloc(1, sizeof(*p));
-	struct ses_opts opts = {0};
-	struct ses *s = NULL;
 	char *line = NULL;
 	size_t cap = 0;
-	struct err *e = p ? ses_open(path, &opts, &s) : &err_nomem;
-	if (!e && !tui_init(&p->tui, s, 80, 24))
-		e = &err_nomem;
-	if (e) {
-		int status = err_exit_status(e->kind);
-		fprintf(stderr, "scry: %s\n", e->text ? e->text : err_kind_name(e->kind));
-		err_free(e);
-		ses_close(s);
+	if (!p || !tui_init(&p->tui, s, 80, 24)) {
 		free(p);
-		return status;
+		return fail(&err_nomem);
 	}
 	p->tui.operate = tui_operation;
+	if (project)
+		tui_project_begin(&p->tui, project, bin);
+	print_message(p);
+	*p->tui.message = '\0';
+	/* What is wrong with the keys, before the first of them. */
 	tui_keys_use(&p->tui, getenv("SCRY_KEYS"));
+	print_message(p);
 	tui_draw(&p->tui); /* finds the place to start from */
-	print_here(p);
+	print_arrival(p, &(struct spot){.bin = project ? UINT32_MAX : 0}, true);
 	for (;;) {
 		buf_add_str(&p->out, "> ");
 		flush(p);
@@ -370,7 +490,30 @@ int tui_run_plain(const char *path)
 	free(line);
 	tui_fini(&p->tui);
 	buf_fini(&p->out);
-	ses_close(s);
 	free(p);
 	return 0;
+}
+
+int tui_run_plain(const char *path)
+{
+	struct ses_opts opts = {0};
+	struct ses *s = NULL;
+	struct err *e = ses_open(path, &opts, &s);
+	int status = e ? fail(e) : run_lines(s, NULL, 0);
+	ses_close(s);
+	return status;
+}
+
+int tui_run_plain_project(const char *file, const char *const *paths, size_t cnt)
+{
+	struct ses_project_opts o = {.file = file, .paths = paths, .path_cnt = cnt, .event_fd = -1};
+	struct ses_project *project = NULL;
+	struct ses *s = NULL;
+	uint32_t bin = 0;
+	struct err *e = ses_project_open(&o, &project);
+	if (!e)
+		e = first_binary(project, &bin, &s);
+	int status = e ? fail(e) : run_lines(s, project, bin);
+	ses_project_close(project);
+	return status;
 }

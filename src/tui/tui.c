@@ -482,21 +482,6 @@ static int fail(struct err *e, const char *what)
 	return status;
 }
 
-/* A project where there is no full screen: its binaries. */
-static int print_project(struct ses_project *p)
-{
-	struct arena a = {0};
-	struct err *e = NULL;
-	for (uint32_t i = 0; i < ses_project_cnt(p) && !e; i++) {
-		struct ses_binary b;
-		e = ses_project_binary(p, i, &a, &b);
-		if (!e)
-			printf("%-9s %s  %s\n", ses_binary_state_name(b.state), b.label, b.path);
-	}
-	arena_fini(&a);
-	return e ? fail(e, ses_project_name(p)) : 0;
-}
-
 /* The binary that was shown last, or the first of the others that can be. */
 static struct err *start_project(struct loop *l)
 {
@@ -550,16 +535,9 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 		if (sock && *sock)
 			return fail(err_new(ERR_ENV, "this terminal (TERM=%s) cannot show a full screen, so there is none to drive",
 					    getenv("TERM") ? getenv("TERM") : ""), sock);
-		if (project) {
-			struct ses_project *p = NULL;
-			struct err *why = ses_project_open(project, &p);
-			int status = why ? fail(why, path) : print_project(p);
-			ses_project_close(p);
-			return status;
-		}
 		fprintf(stderr, "scry: this terminal (TERM=%s) cannot show a full screen; a line at a time instead (? lists the verbs)\n",
 			getenv("TERM") ? getenv("TERM") : "");
-		return tui_run_plain(path);
+		return project ? tui_run_plain_project(project->file, project->paths, project->path_cnt) : tui_run_plain(path);
 	}
 	/* Before any thread starts. */
 	struct err *e = sock && *sock ? tui_rpc_new(sock, &l->rpc) : NULL;

@@ -14,6 +14,7 @@ int tui_run_project(const char *file, const char *const *paths, size_t cnt);
 
 /* The same a line at a time on stdin and stdout, for screen readers: a verb's key and what it is about. */
 int tui_run_plain(const char *path);
+int tui_run_plain_project(const char *file /* P.json, or null */, const char *const *paths, size_t cnt);
 
 /* Adds the terminal to `scry doctor` and the workbench's options to the manual. To be called first. */
 void tui_join_operations(void);

@@ -476,7 +476,8 @@ void tui_hints_key(struct tui *t, uint32_t key);
 /* The letters of the i-th of the listing's lines, "" when it leads nowhere. */
 const char *tui_hint_of(const struct tui *t, uint32_t i, char out[3]);
 
-typedef struct err *tui_operate_fn(struct ses_snap *sn, const struct ses_call *call, const char *line, struct buf *out);
+struct ops_req;
+typedef struct err *tui_operate_fn(const struct ops_req *on, const char *line, struct buf *out);
 /* Writes findings to `path` as Markdown, in a job. */
 void tui_export_start(struct tui *t, const char *path);
 

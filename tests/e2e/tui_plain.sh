@@ -57,6 +57,65 @@ out=$(plain 'zzz\nm\nY\n:\n:q\n')
 like "nothing stands in the way of leaving" '>' "$out"
 "$SCRY" --plain /nonexistent >"$WORK/out" 2>&1 </dev/null
 is "a file that is not there" 3 $?
+
+# Lists are no places: the way back does not lead through them.
+out=$(plain 'g main\ns login\nf main\ng shell_level\ns\nb\n')
+like "back over lists" '^> [0-9a-f]+  ; .*main' "$(printf '%s\n' "$out" | sed -n '/^Strings: 20/,$p')"
+
+# --- several binaries ---
+P=$WORK/p
+mkdir -p "$P"
+cat >"$WORK/lib.c" <<'C'
+int scale(int x) { return x * 3; }
+int twice(int x) { return scale(x) + scale(x + 1); }
+const char *banner(void) { return "the banner of the library"; }
+C
+cat >"$WORK/app.c" <<'C'
+extern int twice(int); extern const char *banner(void); extern int puts(const char *);
+__attribute__((noinline)) int helper(int a) { return twice(a) + 1; }
+int main(int c, char **v) { puts(banner()); return helper(c); }
+C
+if build p/libone.so cc -O1 -shared -fPIC -Wl,-soname,libone.so "$WORK/lib.c"; then
+	build p/app cc -O1 -fno-inline "$WORK/app.c" -L"$P" -lone
+	lines() { # LINES WORDS...: what each line answers, line by line
+		local said=$1
+		shift
+		printf "$said" | "$SCRY" --plain "$@" 2>&1
+	}
+	out=$(lines 'g main\n,o\nq\n' "$P/app" "$P/libone.so")
+	like "two files: the first is shown, and said" '^1 of 2  app  /' "$(printf '%s\n' "$out" | head -n 1)"
+	like "the switcher is a list with the binary shown marked" '^> 1  \* app  ' "$out"
+	out=$(lines ',o libone.so\ng twice\nb\nb\nq\n' "$P/app" "$P/libone.so")
+	like "its verb with a name goes there" '^> 2 of 2  libone.so  /' "$out"
+	like "back leads over binaries" '^> 1 of 2  app  /' "$out"
+	lines ',o libone.so\ng twice\nq\n' "$P/app" "$P/libone.so" >"$WORK/before"
+	out=$(lines 'q\n' "$P/app" "$P/libone.so")
+	like "it begins with the binary one was in" '^2 of 2  libone.so  ' "$out"
+	like "at the place one was" '  twice:$' "$out"
+	out=$(lines ',o app\ng twice\ne\nb\nb\nq\n' "$P/app" "$P/libone.so")
+	like "an import is followed into the binary that has it" '^(> )?2 of 2  libone.so' "$(printf '%s\n' "$out" | sed -n '/extern twice/,$p;/jmp.*twice/,$p')"
+	out=$(lines ',o app\n,i twice\ne 1\nx\nq\n' "$P/app" "$P/libone.so")
+	like "a row of the imports, too" '[0-9a-f]+  twice:$' "$(printf '%s\n' "$out" | sed -n '/2 of 2  libone.so/,$p')"
+	like "references come from other binaries" '^[0-9]+  call  [0-9a-f]+  app!helper  ' "$out"
+	row=$(printf '%s\n' "$out" | sed -nE 's/^> ([0-9]+)  call .*app!helper.*/\1/p;s/^([0-9]+)  call .*app!helper.*/\1/p')
+	out=$(lines ",o libone.so\ng twice\nx\ne $row\nq\n" "$P/app" "$P/libone.so")
+	like "and are followed by their number" '^> 1 of 2  app  ' "$(printf '%s\n' "$out" | tail -n 15)"
+	out=$(lines ',o libone.so\nxrefs twice\n:scope twice\nq\n' "$P/app" "$P/libone.so")
+	like "a command counts them, too" 'helper.* call +twice' "$out"
+	like "names of the whole project" '^[0-9]+  twice  export  libone.so  ' "$out"
+	out=$(lines 'q\n' --project "$P/P.json" "$P/app" "$P/libone.so")
+	like "--project makes one" '^1 of 2  app  ' "$out"
+	like "and it is there" '"libone.so"' "$(cat "$P/P.json")"
+	like "and opens it" '^. of 2  ' "$(lines 'q\n' --project "$P/P.json")"
+	rm "$P/app"
+	like "a binary that is gone is said to be" 'app is gone' "$(lines ',o app\nq\n' --project "$P/P.json")"
+else
+	skip "several binaries" "no C compiler"
+fi
+status "--plain without a file" 2 "$SCRY" --plain
+like "says what it takes" 'scry --plain FILE' "$ERR"
+status "an option behind it" 2 "$SCRY" --plain --nonsense
+
 out=$("$SCRY" keys)
 like "scry keys lists an action with its keys" '^g +GOTO +Go to an address or a name' "$out"
 out=$("$SCRY" keys --preset vim-strict)

@@ -172,6 +172,23 @@ static void test_vanished(void)
 	leave(&t, "q leaves as ever");
 }
 
+/* A terminal without a full screen shows a project a line at a time. */
+static void test_dumb(void)
+{
+	char app[200], lib[200];
+	struct pty_term t;
+	const char *dumb[] = {"TERM=dumb", NULL};
+	snprintf(app, sizeof(app), "%s/app", dir);
+	snprintf(lib, sizeof(lib), "%s/libone.so", dir);
+	char *argv[] = {scry, app, lib, NULL};
+	pty_start(&t, argv, dumb, 120, 40);
+	pty_keys(&t, ",o libone.so\rq\r");
+	ok(pty_wait_end(&t, WAIT_MS) && WIFEXITED(t.status) && WEXITSTATUS(t.status) == 0, "TERM=dumb ends with 0");
+	ok(memmem(t.log.data, t.log.len, "2 of 2  libone.so", 17) && !memmem(t.log.data, t.log.len, "\x1b", 1),
+	   "and shows the binaries a line at a time, without a sequence");
+	pty_stop(&t);
+}
+
 int main(void)
 {
 	char store[120], cmd[200];
@@ -184,6 +201,7 @@ int main(void)
 	setenv("SCRY_STORE", store, 1);
 	test_follow();
 	test_find();
+	test_dumb();
 	test_vanished();
 	printf("1..%d\n", test_cnt);
 	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
