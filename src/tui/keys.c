@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Where keys come from: presets beside the program, the person's own file over them. */
@@ -45,7 +46,21 @@ bool tui_keys_are_unchosen(void)
 {
 	char path[PATH_MAX];
 	const char *said = getenv("SCRY_KEYS");
-	return !(said && *said) && tui_keys_path(path, sizeof(path)) && access(path, F_OK) && errno == ENOENT;
+	struct stat st;
+	return !(said && *said) && tui_keys_path(path, sizeof(path)) && lstat(path, &st) && errno == ENOENT;
+}
+
+/* The person's own file; null where there is none. What is there and cannot be read, a link to nothing among it, is an error. */
+static struct err *open_own(const char *path, struct file **ret)
+{
+	struct stat st;
+	*ret = NULL;
+	if (lstat(path, &st))
+		return errno == ENOENT || errno == ENOTDIR ? NULL : err_os(errno, "your keys: %s", path);
+	struct err *e = file_open(path, ret);
+	bool is_dangling = e && S_ISLNK(st.st_mode) && access(path, F_OK);
+	return is_dangling ? err_fix(err_prefix(e, "your keys are a link that leads nowhere"), "make the file it names, or remove the link") :
+	       e ? err_prefix(e, "your keys") : NULL;
 }
 
 static struct err *add_file(struct tui_keymap *m, const char *path)
@@ -91,8 +106,8 @@ struct err *tui_keys_load(const char *name, struct tui_keymap **ret)
 	*ret = tui_keymap_new();
 	if (!*ret)
 		return &err_nomem;
-	if (tui_keys_path(path, sizeof(path)) && !access(path, F_OK))
-		e = file_open(path, &own);
+	if (tui_keys_path(path, sizeof(path)))
+		e = open_own(path, &own);
 	if (!name && own && tui_keymap_preset_of((const char *)own->data, own->len, said, sizeof(said)))
 		name = said;
 	if (name)
@@ -127,8 +142,8 @@ struct err *tui_keys_choose(const char *name)
 	*slash = '\0';
 	struct err *e = file_make_dirs(path);
 	*slash = '/';
-	if (!e && !access(path, F_OK))
-		e = file_open(path, &own);
+	if (!e)
+		e = open_own(path, &own);
 	if (!e) {
 		buf_printf(&text, "preset %s\n", name);
 		if (own)

@@ -129,9 +129,13 @@ status "a conflict is an error" 2 "$SCRY" keys
 like "with its file and line" "config/scry/keys:3: q is a key of GOTO in line 2 already" "$ERR"
 like "the rest holds" '^q +GOTO' "$OUT"
 like "the preset of the file too" '^dr +RENAME' "$OUT"
+like "the line mode says so before its first verb" 'config/scry/keys:3: q is a key of GOTO' "$(plain '' | sed '/^> /,$d')"
 status "a preset that is not there" 1 "$SCRY" keys --preset nothing
 like "says which there are" 'vim-strict' "$ERR"
 status "a word too many" 2 "$SCRY" keys all
+ln -sf nowhere "$WORK/config/scry/keys"
+like "a link that leads nowhere, too" 'a link that leads nowhere' "$(plain '' | sed '/^> /,$d')"
+status "and scry keys" 3 "$SCRY" keys
 rm "$WORK/config/scry/keys"
 out=$("$SCRY" keys)
 like "and one that has none" '^- +THEME' "$out"

@@ -254,8 +254,29 @@ static void test_own_file(void **state)
 	assert_int_equal(action(m, "R", TUI_IN_LISTING), TUI_RENAME);
 	tui_keymap_free(m);
 	unlink(path);
+	/* What is there and cannot be read is said, and is not written over. */
+	assert_int_equal(symlink("nowhere", path), 0);
+	e = tui_keys_load(NULL, &m);
+	assert_non_null(strstr(e->text, "a link that leads nowhere: "));
+	assert_non_null(strstr(e->text, "/scry/keys: No such file"));
+	assert_non_null(e->fix);
+	err_free(e);
+	assert_int_equal(action(m, "n", TUI_IN_LISTING), TUI_RENAME);
+	tui_keymap_free(m);
+	assert_false(tui_keys_are_unchosen());
+	e = tui_keys_choose("ida");
+	assert_non_null(e);
+	err_free(e);
+	unlink(path);
 	snprintf(path, sizeof(path), "%s/scry", dir);
 	rmdir(path);
+	assert_int_equal(symlink(path, path), 0);
+	e = tui_keys_load(NULL, &m);
+	assert_non_null(strstr(e->text, "your keys: "));
+	assert_non_null(strstr(e->text, "/scry/keys: "));
+	err_free(e);
+	tui_keymap_free(m);
+	unlink(path);
 	rmdir(dir);
 	unsetenv("XDG_CONFIG_HOME");
 }
