@@ -46,9 +46,6 @@ static bool is_ident(char c, bool is_first)
 	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (!is_first && c >= '0' && c <= '9');
 }
 
-/* Declarations of the system's headers within each other. */
-#define SYSTEM_DEPTH_MAX 32
-
 /*
  * What the system's headers say of a name, with what that needs. On another machine than the one they were made on their structs
  * may look otherwise, so that they stay tags there.
@@ -58,9 +55,14 @@ static void know_system(struct ses_typeset *ts, const char *name, size_t len, bo
 	const struct types_system_row *r = types_system_find(name, len, is_tag);
 	const char *text = r ? types_system_text + r->text_off : NULL;
 	bool is_foreign = (int)types_abi_of(ts->t) != types_system_abi;
-	if (!r || r->kind == TYPES_SYSTEM_FUNC || ts->system_depth >= SYSTEM_DEPTH_MAX || (is_foreign && memchr(text, '{', r->text_len)))
+	if (!r || r->kind == TYPES_SYSTEM_FUNC || ts->system_depth >= SES_TYPES_SYSTEM_DEPTH || (is_foreign && memchr(text, '{', r->text_len)))
 		return;
-	ts->system_depth++;
+	/* Its own name is in its text. */
+	for (unsigned i = 0; i < ts->system_depth; i++) {
+		if (ts->system[i] == r)
+			return;
+	}
+	ts->system[ts->system_depth++] = r;
 	bool was_builtin = types_is_builtin(ts->t);
 	/* A tag is there before its members, which may point to it. */
 	if (is_tag && !types_find(ts->t, name, len, true)) {
@@ -100,6 +102,8 @@ void ses_types_know(struct ses_typeset *ts, const char *text, size_t len)
 			i++;
 		size_t n = i - from;
 		if (!n) {
+			/* The first word of a body names no tag. */
+			is_tag = is_tag && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n');
 			i++;
 			continue;
 		}

@@ -4,6 +4,10 @@
 
 #include "session/ses_int.h"
 #include "types/types.h"
+#include "types/types_system.h"
+
+/* Declarations of the system's headers within each other. */
+#define SES_TYPES_SYSTEM_DEPTH 32
 
 /*
  * The C types of a target: what people declared (they come first), and below it, taken over only when somebody names them,
@@ -17,6 +21,8 @@ struct ses_typeset {
 	struct ses_snap *sn;  /* whose holder of the lock asks; not a reference */
 	uint64_t decl_hash;   /* of the declarations it was made from */
 	struct from_image *from; /* ses_dwarf.c: what became of the image's types */
+	/* What is being taken over from the system's headers, each for the one before it. */
+	const struct types_system_row *system[SES_TYPES_SYSTEM_DEPTH];
 	unsigned system_depth;
 	size_t lost_cnt;      /* declarations that could not be read */
 };

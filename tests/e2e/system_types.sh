@@ -38,4 +38,5 @@ json "they are listed when asked for" 'd["total"] > 1000 and all(i["source"]=="b
 "$SCRY" types "$F" --c >"$WORK/t.h"
 ok "a header with what is used compiles" gcc -std=gnu11 -Wall -Werror -fsyntax-only -x c "$WORK/t.h"
 like "and has it" '^struct stat \{' "$(cat "$WORK/t.h")"
+json "the first member of a struct without a tag is of a type, not of a tag" 'd["size"] == 8' "$SCRY" type /bin/cat Elf32_Dyn --json
 plan
