@@ -178,7 +178,7 @@ static const struct ops_param p_format[] = {
 	P_VALUE("format", true, "FORMAT", "hex, dec, oct, bin, char, offset, stack, enum:NAME or default"), P_EDIT};
 static const struct ops_param p_types[] = {
 	{.name = "source", .type = OPS_CHOICE, .choices = "user|header|dwarf|builtin", .value = "S", .help = "only those from there"},
-	P_FLAG("c", "all of them as a C header that compiles"), P_LIST, P_FILTER, P_COMMON};
+	P_FLAG("c", "all of them as a C header that compiles"), P_LIST, P_FILTER, P_SORT, P_COMMON};
 static const struct ops_param p_type[] = {
 	{.name = "name", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "NAME", .help = "a typedef, a tag or a function"},
 	P_COMMON};

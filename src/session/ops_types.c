@@ -9,7 +9,9 @@
 #include "types/types_system.h"
 
 #include "base/glob.h"
+#include "base/vec.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void put_setp(struct ses_typeset **ts)
@@ -339,108 +341,190 @@ static void put_decl(struct ops_req *rq, const struct types *t, uint32_t idx, co
 	ops_out_str(o, "text", b.data ? b.data : "", b.len && b.data[b.len - 1] == '\n' ? b.len - 1 : b.len);
 }
 
-/* A list of types being written. */
+/* A type of the list, and how it is found again. */
+enum type_from { FROM_DECL, FROM_DWARF, FROM_SYSTEM };
+struct type_item {
+	const char *key;
+	uint64_t rank;         /* sorted by size: it and one more, 0 of what has none */
+	uint32_t i;            /* declaration of the set, type of the image, row of the system's table */
+	uint8_t from;
+};
+
+enum type_sort { SORT_NONE, SORT_NAME, SORT_SIZE };
+
+/* A list of types: written as they come, or collected to be sorted. */
 struct type_list {
 	struct ops_req *rq;
 	struct ses_typeset *ts;
 	struct ses_page page;
 	const char *source;
+	enum type_sort sort;
+	VEC(struct type_item) items;
 	uint32_t shown;
 	uint64_t total;
 	bool is_full;
 };
 
-/* Whether the next type, of that name, is to be written; counts it. */
-static bool list_wants(struct type_list *l, const char *source, const char *key)
+static bool list_has(const struct type_list *l, const char *source, const char *key)
 {
 	const char *filter = l->page.filter;
-	if (!key || (l->source && strcmp(l->source, source)))
-		return false;
-	if (filter && *filter && !glob_match(filter, strlen(filter), key, strlen(key), true))
-		return false;
-	return l->total++ >= l->page.offset && !l->is_full && l->shown < l->page.limit;
+	return (!l->source || !strcmp(l->source, source)) &&
+	       (!filter || !*filter || glob_match(filter, strlen(filter), key, strlen(key), true));
 }
 
-static void list_put(struct type_list *l, uint32_t idx, const char *key)
+static const struct types_system_row *item_func(const struct type_item *item)
 {
-	l->is_full = !ops_out_item(l->rq->out);
+	const struct types_system_row *r = item->from == FROM_SYSTEM ? &types_system_rows[item->i] : NULL;
+	return r && r->kind == TYPES_SYSTEM_FUNC ? r : NULL;
+}
+
+/* The name in a key, behind the word before a tag. */
+static const char *key_name(const char *key)
+{
+	static const char *const words[] = {"struct ", "union ", "enum "};
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (!strncmp(key, words[i], strlen(words[i])))
+			return key + strlen(words[i]);
+	}
+	return key;
+}
+
+/* Its declaration in the set, made when it is not there yet; 0 when it cannot be. */
+static uint32_t item_decl(struct type_list *l, const struct type_item *item)
+{
+	if (item->from == FROM_DECL)
+		return item->i;
+	const char *name = key_name(item->key);
+	if (item->from == FROM_DWARF)
+		(void)ses_dwarf_type(l->ts, item->i);
+	else
+		ses_types_know(l->ts, item->key, strlen(item->key));
+	return types_find(l->ts->t, name, strlen(name), name != item->key);
+}
+
+static void item_put(struct type_list *l, const struct type_item *item)
+{
+	struct ops_out *o = l->rq->out;
+	const struct types_system_row *func = item_func(item);
+	uint32_t idx = func ? 0 : item_decl(l, item);
+	l->is_full = (func || idx) && !ops_out_item(o);
 	if (l->is_full)
 		return;
-	put_decl(l->rq, l->ts->t, idx, key);
-	ops_out_end_item(l->rq->out);
 	l->shown++;
+	if (idx) {
+		put_decl(l->rq, l->ts->t, idx, item->key);
+	} else if (func) {
+		ops_out_cstr(o, "name", item->key);
+		ops_out_null(o, "size");
+		ops_out_cstr(o, "kind", "func");
+		ops_out_cstr(o, "source", "builtin");
+		ops_out_str(o, "text", types_system_text + func->text_off, func->text_len);
+	}
+	if (idx || func)
+		ops_out_end_item(o);
+}
+
+static uint64_t item_rank(struct type_list *l, const struct type_item *item)
+{
+	uint64_t len;
+	uint32_t align, idx = item_func(item) ? 0 : item_decl(l, item);
+	const struct types_decl *d = idx ? types_decl_get(l->ts->t, idx) : NULL;
+	return d && d->kind != TYPES_D_FUNC && types_layout(l->ts->t, d->type, &len, &align) ? len + 1 : 0;
+}
+
+/* The next type of those that belong to the list. */
+static struct err *list_add(struct type_list *l, struct type_item item)
+{
+	uint64_t at = l->total++;
+	if (l->sort == SORT_NONE) {
+		if (at >= l->page.offset && !l->is_full && l->shown < l->page.limit)
+			item_put(l, &item);
+	} else {
+		if (l->sort == SORT_SIZE)
+			item.rank = item_rank(l, &item);
+		if (!VEC_PUSH(&l->items, item))
+			return &err_nomem;
+	}
+	return l->total % 1024 ? NULL : ses_call_check(l->rq->call);
 }
 
 /* What was declared, in the order of the set. */
-static void list_declared(struct type_list *l)
+static struct err *list_declared(struct type_list *l)
 {
 	struct types_mark start = {0};
-	for (uint32_t i = 0; (i = types_next_changed(l->ts->t, &start, i)) != 0;) {
+	struct err *e = NULL;
+	for (uint32_t i = 0; !e && (i = types_next_changed(l->ts->t, &start, i)) != 0;) {
 		const struct types_decl *d = types_decl_get(l->ts->t, i);
 		const char *key = d->is_builtin ? NULL : decl_key(l->rq, l->ts->t, d);
-		if (key && list_wants(l, decl_source(l->rq->sn, d, key), key))
-			list_put(l, i, key);
+		if (key && list_has(l, decl_source(l->rq->sn, d, key), key))
+			e = list_add(l, (struct type_item){.key = key, .i = i, .from = FROM_DECL});
 	}
+	return e;
 }
 
-/* What debug information says, by name; only what is shown is made. */
+/* What debug information says, by name; only what is shown, or what must be measured to be sorted, is made. */
 static struct err *list_dwarf(struct type_list *l)
 {
 	uint32_t cnt;
+	struct err *e = NULL;
 	const struct image_type *t = image_types(l->rq->sn->im, &cnt);
-	for (uint32_t i = 1; i < cnt && t[i].name.len && t[i].kind != IMAGE_T_BASE; i++) {
-		bool is_tag = t[i].kind != IMAGE_T_TYPEDEF;
+	for (uint32_t i = 1; !e && i < cnt && t[i].name.len && t[i].kind != IMAGE_T_BASE; i++) {
 		struct ses_text name = ses_pool(l->rq->sn, t[i].name);
-		const char *word = t[i].kind == IMAGE_T_STRUCT ? "struct " : t[i].kind == IMAGE_T_UNION ? "union " : is_tag ? "enum " : "";
+		const char *word = t[i].kind == IMAGE_T_STRUCT ? "struct " : t[i].kind == IMAGE_T_UNION ? "union " :
+				   t[i].kind != IMAGE_T_TYPEDEF ? "enum " : "";
 		const char *key = arena_printf(l->rq->arena, "%s%.*s", word, (int)name.len, name.s);
 		if (!key)
 			return &err_nomem;
-		if (t[i].flags & IMAGE_T_F_INCOMPLETE || edits_find(l->rq->sn->edits, EDITS_DECL, 0, key) || !list_wants(l, "dwarf", key))
-			continue;
-		(void)ses_dwarf_type(l->ts, i);
-		uint32_t idx = types_find(l->ts->t, name.s, name.len, is_tag);
-		if (idx)
-			list_put(l, idx, key);
-		if (i % 1024 == 0) {
-			struct err *e = ses_call_check(l->rq->call);
-			if (e)
-				return e;
-		}
+		if (!(t[i].flags & IMAGE_T_F_INCOMPLETE) && !edits_find(l->rq->sn->edits, EDITS_DECL, 0, key) && list_has(l, "dwarf", key))
+			e = list_add(l, (struct type_item){.key = key, .i = i, .from = FROM_DWARF});
 	}
-	return NULL;
+	return e;
 }
 
 /* What the system's headers say; only when it is asked for, there are thousands. */
 static struct err *list_system(struct type_list *l)
 {
-	for (uint32_t i = 0; l->source && i < types_system_cnt; i++) {
+	struct err *e = NULL;
+	for (uint32_t i = 0; !e && l->source && i < types_system_cnt; i++) {
 		const struct types_system_row *r = &types_system_rows[i];
 		const char *name = types_system_names + r->name_off, *text = types_system_text + r->text_off;
-		bool is_tag = r->kind == TYPES_SYSTEM_TAG;
-		const char *key = is_tag ? arena_printf(l->rq->arena, "%.*s %s", (int)strcspn(text, " "), text, name) : name;
+		const char *key = r->kind != TYPES_SYSTEM_TAG ? name :
+				  arena_printf(l->rq->arena, "%.*s %s", (int)strcspn(text, " "), text, name);
 		if (!key)
 			return &err_nomem;
-		if (r->kind == TYPES_SYSTEM_CONST || !list_wants(l, "builtin", key))
-			continue;
-		if (r->kind != TYPES_SYSTEM_FUNC) {
-			ses_types_know(l->ts, key, strlen(key));
-			uint32_t idx = types_find(l->ts->t, name, strlen(name), is_tag);
-			if (idx)
-				list_put(l, idx, key);
-			continue;
-		}
-		l->is_full = !ops_out_item(l->rq->out);
-		if (l->is_full)
-			continue;
-		ops_out_cstr(l->rq->out, "name", name);
-		ops_out_null(l->rq->out, "size");
-		ops_out_cstr(l->rq->out, "kind", "func");
-		ops_out_cstr(l->rq->out, "source", "builtin");
-		ops_out_str(l->rq->out, "text", text, r->text_len);
-		ops_out_end_item(l->rq->out);
-		l->shown++;
+		if (r->kind != TYPES_SYSTEM_CONST && list_has(l, "builtin", key))
+			e = list_add(l, (struct type_item){.key = key, .i = i, .from = FROM_SYSTEM});
 	}
-	return NULL;
+	return e;
+}
+
+/* By size, those without one first, and by name. */
+static int item_cmp(const void *x, const void *y)
+{
+	const struct type_item *a = x, *b = y;
+	int c = strcmp(key_name(a->key), key_name(b->key));
+	return a->rank != b->rank ? (a->rank < b->rank ? -1 : 1) : c ? c : strcmp(a->key, b->key);
+}
+
+static int item_cmp_down(const void *x, const void *y)
+{
+	return item_cmp(y, x);
+}
+
+static void list_put_sorted(struct type_list *l)
+{
+	if (l->items.cnt)
+		qsort(l->items.data, l->items.cnt, sizeof(*l->items.data), l->page.sort[0] == '-' ? item_cmp_down : item_cmp);
+	for (uint64_t i = l->page.offset; i < l->items.cnt && !l->is_full && l->shown < l->page.limit; i++)
+		item_put(l, &l->items.data[i]);
+}
+
+static struct err *list_sort(struct type_list *l)
+{
+	const char *sort = l->page.sort, *key = sort && *sort == '-' ? sort + 1 : sort;
+	l->sort = !key || !*key ? SORT_NONE : !strcmp(key, "name") ? SORT_NAME : SORT_SIZE;
+	return l->sort != SORT_SIZE || !strcmp(key, "size") ? NULL :
+	       err_fix(err_new(ERR_INVALID, "sort: '%s' is no column types can be sorted by", sort), "name, size, -name or -size");
 }
 
 static struct err *types_as_c(struct ops_req *rq)
@@ -471,15 +555,21 @@ struct err *ops_types(struct ops_req *rq)
 		return types_as_c(rq);
 	struct err *e = ops_page(rq, &l.page);
 	if (!e)
+		e = list_sort(&l);
+	if (!e)
 		e = ses_types_lock(rq->sn, &ts);
 	if (e)
 		return e;
 	l.ts = ts;
 	ops_out_list(rq->out, rq->sn);
-	list_declared(&l);
-	e = list_dwarf(&l);
+	e = list_declared(&l);
+	if (!e)
+		e = list_dwarf(&l);
 	if (!e)
 		e = list_system(&l);
+	if (!e && l.sort)
+		list_put_sorted(&l);
+	VEC_FREE(&l.items);
 	ops_end_page(rq, &l.page, l.shown, l.total);
 	return e;
 }

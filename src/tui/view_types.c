@@ -15,7 +15,7 @@ static struct err *ask(const struct tui_query *q, const char *filter, struct tui
 	char limit[24];
 	snprintf(offset, sizeof(offset), "%llu", (unsigned long long)q->page.offset);
 	snprintf(limit, sizeof(limit), "%u", q->page.limit);
-	const char *pairs[9] = {"offset", offset, "limit", limit};
+	const char *pairs[11] = {"offset", offset, "limit", limit};
 	size_t n = 4;
 	if (filter) {
 		pairs[n++] = "filter";
@@ -24,6 +24,10 @@ static struct err *ask(const struct tui_query *q, const char *filter, struct tui
 	if (*q->what) {
 		pairs[n++] = "source";
 		pairs[n++] = q->what;
+	}
+	if (q->page.sort) {
+		pairs[n++] = "sort";
+		pairs[n++] = q->page.sort;
 	}
 	return ops_call(q->snap, q->call, "types", pairs, &page->arena, ret);
 }
@@ -57,8 +61,8 @@ static struct err *types_fetch(const struct tui_query *q, struct tui_page *ret)
 static const struct tui_list_ops types_list = {
 	.title = "Types",
 	.empty = "no types (Ctrl+N makes one)",
-	.columns = {{.title = "name", .width = 32, .role = ROLE_NAME},
-		    {.title = "size", .width = 7, .role = ROLE_NUMBER, .is_right = true},
+	.columns = {{.title = "name", .sort = "name", .width = 32, .role = ROLE_NAME},
+		    {.title = "size", .sort = "size", .width = 7, .role = ROLE_NUMBER, .is_right = true},
 		    {.title = "kind", .width = 8, .role = ROLE_DIM},
 		    {.title = "source", .width = 8, .role = ROLE_DIM},
 		    {.title = "text", .role = ROLE_TEXT}},

@@ -38,6 +38,27 @@ status "undo of an edit that is not the newest" 0 "$SCRY" undo $F --rev "$rev"
 is "takes that one back" "second" "$("$SCRY" bookmarks $F --json | python3 -c 'import json,sys; print(*(i["text"] for i in json.load(sys.stdin)["items"]))')"
 status "once" 1 "$SCRY" undo $F --rev "$rev"
 
+# The list, sorted: what has no size comes first, and last the other way round; pages go on where they ended.
+SORTED='struct so_b { char c[20]; }; struct so_a { char c[20]; }; typedef char so_one; int so_f(void); union so_u { char c[4]; };'
+status "types of several sizes" 0 "$SCRY" declare /bin/cat "$SORTED"
+json "by size" '[i["name"] for i in d["items"]] == ["so_f", "so_one", "union so_u", "struct so_a", "struct so_b"]' \
+	"$SCRY" types /bin/cat --filter '*so_*' --sort size --json
+json "downwards" '[i["size"] for i in d["items"]] == [20, 20, 4, 1, None]' "$SCRY" types /bin/cat --filter '*so_*' --sort=-size --json
+json "by name, without the word before it" '[i["name"] for i in d["items"]] == ["struct so_a", "struct so_b", "so_f", "so_one", "union so_u"]' \
+	"$SCRY" types /bin/cat --filter '*so_*' --sort name --json
+json "page by page" '[i["name"] for i in d["items"]] == ["struct so_a", "struct so_b"] and d["total"] == 5 and "next" not in d' \
+	"$SCRY" types /bin/cat --filter '*so_*' --sort size --offset 3 --json
+NEXT=$("$SCRY" types /bin/cat --filter '*so_*' --sort size --limit 2 --json | python3 -c 'import json,sys;print(json.load(sys.stdin)["next"])')
+json "by cursor" '[i["name"] for i in d["items"]] == ["union so_u", "struct so_a"]' \
+	"$SCRY" types /bin/cat --filter '*so_*' --sort size --limit 2 --cursor "$NEXT" --json
+status "another column" 2 "$SCRY" types /bin/cat --sort text
+like "says which there are" 'name, size' "$ERR"
+status "taken back" 0 "$SCRY" undo /bin/cat
+"$SCRY" types /bin/cat --source builtin --limit 100000 --json >"$WORK/listed"
+json "sorted or not it is the same list" \
+	'(lambda f: {f(i) for i in d["items"]} == {f(i) for i in json.load(open("'"$WORK"'/listed"))["items"]} != set())(lambda i: (i["name"], i["size"], i["text"]))' \
+	"$SCRY" types /bin/cat --source builtin --limit 100000 --sort=-size --json
+
 # Header files.
 mkdir -p "$WORK/inc"
 printf '#include "more.h"\n#include <stdint.h>\n#include <sys/stat.h>\nstruct hdr { uint32_t n; struct more m[COUNT]; struct stat st; };\nint hdr_open(struct hdr *, ...);\n' >"$WORK/x.h"

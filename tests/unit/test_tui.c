@@ -917,6 +917,9 @@ static void test_types(void **state)
 	assert_string_equal(fake_config.edits[0].value, "struct aname {\n\tint x;\n};\n");
 	assert_true(page_has("struct aname"));
 	golden("types");
+	keys("S S S");
+	assert_true(page_has("by size"));
+	keys("S S");
 	/* What is opened takes the place of what it was. */
 	keys("Enter End Enter 'y Enter");
 	assert_true(page_has("struct aname {") && tui.editor.is_changed);
