@@ -46,6 +46,9 @@ enum sysc_cls {
 	SYSC_DEV,
 	SYSC_FLAGS,    /* bits named by `set` */
 	SYSC_ENUM,     /* one of the values of `set` */
+	SYSC_IPCMODE,  /* flags of `set`, and permissions in the lower nine bits */
+	SYSC_IOCTL,    /* one of `set`, else direction, type, number and size */
+	SYSC_HIDE,     /* not looked at by the kernel, not shown */
 	SYSC_PATH,     /* pointers from here on, as far as `fetch` says */
 	SYSC_STR,
 	SYSC_STRV,
@@ -54,6 +57,7 @@ enum sysc_cls {
 	SYSC_SOCKADDR,
 	SYSC_IOVEC,
 	SYSC_MSGHDR,
+	SYSC_FDSET,    /* descriptors, below the first argument of the call */
 	SYSC_STRUCT,   /* ctype names it; an array where there is a partner */
 	SYSC_CLS_COUNT
 };
@@ -75,7 +79,7 @@ struct sysc_arg {
 	int8_t partner;    /* index of the argument that has the length, or -1 */
 	bool by_ret;       /* on the way out the return value bounds it: bytes, or elements of an array */
 	uint16_t size;     /* bytes of the struct or element in 64-bit ABIs; 0 where there is none */
-	uint16_t set;      /* index into sysc_sets of flags and enums */
+	uint16_t set;      /* enum sysc_set_id of flags and enums */
 };
 
 /* Groups of -e trace=%GROUP, as strace(1) has them. */
@@ -100,6 +104,7 @@ enum sysc_flag {
 	SYSC_RET_FD = 1 << 2,     /* the result is a descriptor */
 	SYSC_RET_PTR = 1 << 3,    /* the result is an address, shown in hex */
 	SYSC_RET_PID = 1 << 4,
+	SYSC_UNKNOWN = 1 << 5,    /* no source has its prototype: six registers are shown */
 };
 
 struct sysc {
@@ -120,6 +125,10 @@ const struct sysc *sysc_by_name(const char *name, size_t len);
 /* All rows, by name. */
 const struct sysc *sysc_all(size_t *ret_cnt);
 
+/* The call as these registers make it: of fcntl(2) and its like, what the arguments are depends on one of them.
+ * `*ret` is the caller's, a changed copy of `s`. */
+void sysc_resolve(const struct sysc *s, const uint64_t args[SYSC_ARG_MAX], struct sysc *ret);
+
 /* One more than the highest number of `abi`. */
 int sysc_end(unsigned abi);
 
@@ -127,7 +136,16 @@ int sysc_end(unsigned abi);
 uint16_t sysc_class_bit(const char *name, size_t len);
 const char *sysc_class_name(unsigned idx);
 
-/* A set of names for the bits of flags, or the values of an enum. */
+/* The sets of names, SYSC_SET_open and so on; 0 is no set. */
+enum sysc_set_id {
+	SYSC_SET_NONE,
+#define SET(set_name, mask, ...) SYSC_SET_##set_name,
+#include "live/trace/sysc_sets.def"
+#undef SET
+	SYSC_SET_COUNT
+};
+
+/* Names for the bits of flags, or the values of an enum. */
 struct sysc_name {
 	const char *name;
 	uint64_t value;
@@ -135,12 +153,15 @@ struct sysc_name {
 
 struct sysc_set {
 	const char *name;
-	uint64_t mask; /* of flags: bits that are one number (O_ACCMODE) rather than bits, which the first names in the set are of; else 0 */
+	uint64_t mask; /* of flags: bits that together are one number (O_ACCMODE), or 0 */
 	uint16_t cnt;
-	const struct sysc_name *names;
+	const struct sysc_name *names; /* in the order they are shown: of flags, those of several bits before their parts */
 };
 
-/* The set with index `set`; null past the last. `abi` counts where architectures disagree (O_DIRECTORY). */
+/* The set with that id; null where there is none. `abi` counts where architectures disagree (O_DIRECTORY). */
 const struct sysc_set *sysc_set(unsigned abi, unsigned set);
+
+/* The name of a value of an enum, or null. */
+const char *sysc_set_name(unsigned abi, unsigned set, uint64_t value);
 
 #endif
