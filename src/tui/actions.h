@@ -26,13 +26,14 @@ enum tui_where {
 	TUI_IN_JOURNAL = 32,
 	TUI_IN_TYPES = 64,
 	TUI_IN_C = 128,
+	TUI_IN_PROPOSALS = 256,
 	TUI_IN_OWNED = TUI_IN_MARKS | TUI_IN_TYPES,
 	TUI_IN_LINES = TUI_IN_LISTING | TUI_IN_HEX,
 	TUI_IN_TEXT = TUI_IN_LISTING | TUI_IN_C,
 	TUI_IN_PLACES = TUI_IN_LISTING | TUI_IN_HEX | TUI_IN_C,
 	TUI_IN_CODE = TUI_IN_LISTING | TUI_IN_GRAPH | TUI_IN_C,
 	TUI_IN_MAIN = TUI_IN_LISTING | TUI_IN_HEX | TUI_IN_GRAPH | TUI_IN_C,
-	TUI_IN_ANY = TUI_IN_MAIN | TUI_IN_LIST | TUI_IN_MARKS | TUI_IN_JOURNAL | TUI_IN_TYPES,
+	TUI_IN_ANY = TUI_IN_MAIN | TUI_IN_LIST | TUI_IN_MARKS | TUI_IN_JOURNAL | TUI_IN_TYPES | TUI_IN_PROPOSALS,
 };
 
 enum tui_group { TUI_GROUP_MOVE, TUI_GROUP_GO, TUI_GROUP_FIND, TUI_GROUP_VIEW, TUI_GROUP_EDIT, TUI_GROUP_SCRY, TUI_GROUP_LATER, TUI_GROUP_COUNT };
@@ -41,7 +42,7 @@ struct tui_action_info {
 	const char *name;  /* "VIEW_HEX" */
 	const char *keys;  /* as the table has them (keymap.h has those in force), separated by blanks; "" */
 	const char *text;  /* for people */
-	uint8_t where;     /* enum tui_where bits */
+	uint16_t where;    /* enum tui_where bits */
 	uint8_t group;     /* enum tui_group */
 };
 

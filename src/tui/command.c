@@ -201,7 +201,7 @@ void tui_prefix_draw(struct tui *t, struct cells_pen *p)
 	char name[8];
 	enum tui_action a;
 	const char *key;
-	uint8_t where = tui_view_ops(tui_focus(t))->where;
+	uint16_t where = tui_view_ops(tui_focus(t))->where;
 	cells_printf(p, " %s then:", prefix_name(t, name));
 	for (unsigned i = 0; (key = tui_keymap_after(t->keys, t->prefix, where, i, &a)); i++)
 		cells_printf(p, " %s", key);
@@ -216,7 +216,7 @@ void tui_card_draw(struct tui *t)
 	char title[24];
 	char name[8];
 	unsigned cnt = 0;
-	uint8_t where = tui_view_ops(tui_focus(t))->where;
+	uint16_t where = tui_view_ops(tui_focus(t))->where;
 	while (tui_keymap_after(t->keys, t->prefix, where, cnt, &a))
 		cnt++;
 	int columns = MAX(1, MIN(t->grid.w / CARD_COLS, 2));

@@ -11,8 +11,6 @@
  * Edits. One is shown at once, marked as pending, and written by a job, so that a slow disk stops no frame; it counts
  * as done only when the job says that it is on disk. They are written one after the other, in the order they were made.
  */
-#define EDIT_WORDS_MAX 7
-
 struct tui_edit {
 	struct tui_job job;
 	struct tui_edit *next;
@@ -20,7 +18,9 @@ struct tui_edit {
 	char op[16], sub[16]; /* op "undo" and "redo" are steps */
 	uint64_t va;
 	char *value;
-	char *words[EDIT_WORDS_MAX + 1]; /* of an operation of the table, see tui_edit_words(); none: an edit of one address */
+	char **words;  /* of an operation of the table, see tui_edit_words(); null: an edit of one address */
+	uint64_t wait; /* proposals, after some were decided */
+	uint32_t decided; /* so many */
 	struct arena arena;
 	struct err *err;
 	struct ses_edit edit;
@@ -33,6 +33,43 @@ static bool is_step(const struct tui_edit *e)
 	return !strcmp(e->op, "undo") || !strcmp(e->op, "redo");
 }
 
+/* Deciding about a proposal. */
+static bool is_decision(const struct tui_edit *e)
+{
+	return e->words && (!strcmp(e->op, "accept") || !strcmp(e->op, "refuse"));
+}
+
+static const char *past_of(const struct tui_edit *decision)
+{
+	return *decision->op == 'a' ? "accepted" : "refused";
+}
+
+static bool is_text(const struct ses_text *t, const char *s)
+{
+	return t->len == strlen(s) && !memcmp(t->s, s, t->len);
+}
+
+/* What became of the proposals: a row says of each its status, and last the reason when it still waits. */
+static struct err *read_decided(struct tui_edit *e, const struct ops_rows *rows, struct err *said)
+{
+	const struct ses_text *why = NULL;
+	for (uint32_t i = 0; i < rows->row_cnt && rows->column_cnt > 1; i++) {
+		const struct ses_text *row = rows->cells + (size_t)i * rows->column_cnt, *last = &row[rows->column_cnt - 1];
+		if (is_text(&row[1], past_of(e)))
+			e->decided++;
+		else if (!why && last->len)
+			why = last;
+	}
+	if (!why)
+		return said;
+	enum err_kind kind = said ? said->kind : ERR_STALE;
+	err_free(said);
+	if (rows->row_cnt == 1)
+		return err_new(kind, "proposal %s was not %s: %.*s", e->words[1], past_of(e), (int)MIN(why->len, (uint32_t)200), why->s);
+	return err_new(kind, "%u of %u proposals %s, the others not: %.*s", e->decided, rows->row_cnt, past_of(e),
+		       (int)MIN(why->len, (uint32_t)200), why->s);
+}
+
 static void run(struct tui_job *j)
 {
 	struct tui_edit *e = (struct tui_edit *)j;
@@ -43,10 +80,16 @@ static void run(struct tui_job *j)
 		e->rev = e->undone.rev;
 		return;
 	}
-	if (*e->words) {
+	if (e->words) {
 		struct ses_call call = {.caps = SES_CAP_READ | SES_CAP_EDIT};
-		struct ops_rows rows;
+		struct ops_rows rows = {0};
 		e->err = ops_call(j->snap, &call, e->op, (const char *const *)e->words, &e->arena, &rows);
+		if (is_decision(e)) {
+			e->err = read_decided(e, &rows, e->err);
+			struct err *unread = tui_proposals_count(e->ses, &e->wait);
+			e->wait = unread ? UINT64_MAX : e->wait;
+			err_free(unread);
+		}
 		struct ses_snap *sn = ses_snap_get(e->ses);
 		e->rev = ses_snap_rev(sn);
 		ses_snap_put(sn);
@@ -62,18 +105,30 @@ static void fini(struct tui_job *j)
 	struct tui_edit *e = (struct tui_edit *)j;
 	err_free(e->err);
 	free(e->value);
-	for (size_t i = 0; i < EDIT_WORDS_MAX; i++)
+	for (size_t i = 0; e->words && e->words[i]; i++)
 		free(e->words[i]);
+	free(e->words);
 	arena_fini(&e->arena);
+}
+
+static void tell_decided(struct tui *t, const struct tui_edit *e)
+{
+	const char *undo = *e->op == 'a' ? " (Ctrl+Z takes it back)" : "";
+	if (e->words[2])
+		tui_say(t, false, "%u proposals %s%s", e->decided, past_of(e), undo);
+	else
+		tui_say(t, false, "proposal %s %s%s", e->words[1], past_of(e), undo);
 }
 
 static void tell(struct tui *t, struct tui_edit *e)
 {
-	bool is_type = *e->words && strcmp(e->op, "load");
+	bool is_type = e->words && strcmp(e->op, "load") && !is_decision(e);
 	if (is_type && (!e->err || t->editor.is_saving)) {
 		tui_say(t, e->err != NULL, e->err ? "not declared" : "%sd (Ctrl+Z takes it back)", e->op);
 		tui_editor_done(t, take_ptr(e->err));
-	} else if (*e->words && !e->err) {
+	} else if (is_decision(e) && !e->err) {
+		tell_decided(t, e);
+	} else if (e->words && !e->err) {
 		tui_say(t, false, "loaded so; every edit stays with its bytes (Ctrl+Z takes it back)");
 	} else if (e->err) {
 		tui_say_err(t, take_ptr(e->err));
@@ -103,7 +158,9 @@ static void done(struct tui *t, struct tui_job *j)
 	t->listing.lines_snap = NULL;
 	t->is_dirty = true;
 	tell(t, e);
-	static const enum tui_view shown_by[] = {TUI_V_JOURNAL, TUI_V_BOOKMARKS, TUI_V_TYPES};
+	if (is_decision(e) && e->ses == t->ses && e->wait != UINT64_MAX)
+		t->proposals_waiting = e->wait;
+	static const enum tui_view shown_by[] = {TUI_V_JOURNAL, TUI_V_BOOKMARKS, TUI_V_TYPES, TUI_V_PROPOSALS};
 	for (size_t i = 0; i < ARRAY_LEN(shown_by); i++)
 		tui_list_snap_changed(t, &t->lists[shown_by[i]]);
 	start_next(t);
@@ -123,13 +180,19 @@ static void start_next(struct tui *t)
 
 static bool take_words(struct tui_edit *e, const char *value, const char *const *words)
 {
+	size_t cnt = 0;
 	e->value = strdup(value);
-	for (size_t i = 0; words && words[i] && i < EDIT_WORDS_MAX; i++) {
+	while (words && words[cnt])
+		cnt++;
+	e->words = words ? calloc(cnt + 1, sizeof(*e->words)) : NULL;
+	if (!e->value || (words && !e->words))
+		return false;
+	for (size_t i = 0; i < cnt; i++) {
 		e->words[i] = strdup(words[i]);
 		if (!e->words[i])
 			return false;
 	}
-	return e->value != NULL;
+	return true;
 }
 
 static void submit(struct tui *t, const char *op, const char *sub, uint64_t va, const char *value, const char *const *words)

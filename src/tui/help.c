@@ -15,7 +15,7 @@ struct help_line {
 };
 
 /* Whether an action is one of this view rather than of all. */
-static bool is_of_view(uint8_t where, enum tui_action a)
+static bool is_of_view(uint16_t where, enum tui_action a)
 {
 	const struct tui_action_info *info = tui_action_info(a);
 	return info->where != TUI_IN_ANY && info->where & where && info->group != TUI_GROUP_LATER;
@@ -24,7 +24,7 @@ static bool is_of_view(uint8_t where, enum tui_action a)
 /* The keys of the view with the focus first, then the others by what they are for. */
 static int all_lines(const struct tui *t, struct help_line *ret)
 {
-	uint8_t where = tui_view_ops(tui_focus(t))->where;
+	uint16_t where = tui_view_ops(tui_focus(t))->where;
 	int n = 0;
 	ret[n++] = (struct help_line){TUI_NONE, HELP_HERE};
 	for (int a = TUI_NONE + 1; a < TUI_ACTION_COUNT; a++) {
@@ -48,7 +48,7 @@ int tui_help_line_cnt(const struct tui *t)
 	return all_lines(t, lines);
 }
 
-static const char *where_text(uint8_t where)
+static const char *where_text(uint16_t where)
 {
 	if (where == TUI_IN_ANY)
 		return "";
@@ -56,6 +56,8 @@ static const char *where_text(uint8_t where)
 		return " (in lists)";
 	if (where == TUI_IN_JOURNAL)
 		return " (in the journal)";
+	if (where == TUI_IN_PROPOSALS)
+		return " (in the proposals)";
 	if (where == TUI_IN_TYPES)
 		return " (in the types)";
 	if (where == TUI_IN_OWNED)

@@ -19,7 +19,7 @@
 struct binding {
 	struct tui_stroke stroke[TUI_STROKES_MAX];
 	uint8_t stroke_cnt;
-	uint8_t where;      /* of the action, without what a higher layer took */
+	uint16_t where;     /* of the action, without what a higher layer took */
 	uint16_t action;
 	uint32_t line;      /* of the layer's text */
 	unsigned layer;
@@ -102,10 +102,10 @@ static void fault(struct reader *r, const char *fmt, ...)
 /* The binding of this layer that means something else by the same keys, or null. */
 static const struct binding *conflict_of(const struct reader *r, const struct binding *b)
 {
-	uint8_t where = tui_action_info((enum tui_action)b->action)->where;
+	uint16_t where = tui_action_info((enum tui_action)b->action)->where;
 	for (size_t i = 0; i < r->m->bindings.cnt; i++) {
 		const struct binding *o = &r->m->bindings.data[i];
-		uint8_t other = tui_action_info((enum tui_action)o->action)->where;
+		uint16_t other = tui_action_info((enum tui_action)o->action)->where;
 		/* Of two actions with one key the one made for fewer places is meant. */
 		bool is_told_apart = o->stroke_cnt == b->stroke_cnt && __builtin_popcount(other) != __builtin_popcount(where);
 		if (o->layer == r->layer && o->where && collide(o, b) && other & where && !is_told_apart)
@@ -120,7 +120,7 @@ static void take(struct tui_keymap *m, const struct binding *b)
 	for (size_t i = 0; i < m->bindings.cnt; i++) {
 		struct binding *o = &m->bindings.data[i];
 		if (o->layer < b->layer && collide(o, b))
-			o->where &= (uint8_t)~b->where;
+			o->where &= (uint16_t)~b->where;
 	}
 }
 
@@ -343,7 +343,7 @@ void tui_keymap_free(struct tui_keymap *m)
 	free(m);
 }
 
-enum tui_action tui_keymap_action(const struct tui_keymap *m, const struct tui_stroke *s, unsigned cnt, uint8_t where)
+enum tui_action tui_keymap_action(const struct tui_keymap *m, const struct tui_stroke *s, unsigned cnt, uint16_t where)
 {
 	const struct binding *best = NULL;
 	int best_places = 0;
@@ -360,7 +360,7 @@ enum tui_action tui_keymap_action(const struct tui_keymap *m, const struct tui_s
 	return best ? (enum tui_action)best->action : TUI_NONE;
 }
 
-const char *tui_keymap_after(const struct tui_keymap *m, struct tui_stroke s, uint8_t where, unsigned i, enum tui_action *ret)
+const char *tui_keymap_after(const struct tui_keymap *m, struct tui_stroke s, uint16_t where, unsigned i, enum tui_action *ret)
 {
 	for (size_t k = 0; k < m->bindings.cnt; k++) {
 		const struct binding *o = &m->bindings.data[k];
@@ -373,7 +373,7 @@ const char *tui_keymap_after(const struct tui_keymap *m, struct tui_stroke s, ui
 	return NULL;
 }
 
-bool tui_keymap_is_prefix(const struct tui_keymap *m, struct tui_stroke s, uint8_t where)
+bool tui_keymap_is_prefix(const struct tui_keymap *m, struct tui_stroke s, uint16_t where)
 {
 	enum tui_action a;
 	return tui_keymap_after(m, s, where, 0, &a) != NULL;

@@ -47,13 +47,13 @@ bool tui_keymap_preset_of(const char *text, size_t len, char *out, size_t cap);
 
 /* The action of one stroke (cnt 1) or two for a focus (enum tui_where), the one for the fewest kinds of focus first;
  * TUI_NONE when there is none. */
-enum tui_action tui_keymap_action(const struct tui_keymap *m, const struct tui_stroke *s, unsigned cnt, uint8_t where);
+enum tui_action tui_keymap_action(const struct tui_keymap *m, const struct tui_stroke *s, unsigned cnt, uint16_t where);
 
 /* Whether another stroke follows this one. */
-bool tui_keymap_is_prefix(const struct tui_keymap *m, struct tui_stroke s, uint8_t where);
+bool tui_keymap_is_prefix(const struct tui_keymap *m, struct tui_stroke s, uint16_t where);
 
 /* What the i-th binding beginning with this stroke continues with, as written; null past the last. */
-const char *tui_keymap_after(const struct tui_keymap *m, struct tui_stroke s, uint8_t where, unsigned i, enum tui_action *ret);
+const char *tui_keymap_after(const struct tui_keymap *m, struct tui_stroke s, uint16_t where, unsigned i, enum tui_action *ret);
 
 /* The character that stands at this one's place of the keyboard; itself where no langmap has it. */
 uint32_t tui_keymap_char(const struct tui_keymap *m, uint32_t key);

@@ -48,6 +48,44 @@ static void drop_page(struct tui_list *l)
 void tui_list_fini(struct tui_list *l)
 {
 	drop_page(l);
+	VEC_FREE(&l->marked);
+}
+
+/* The first mark that is not below an id. */
+static size_t find_mark(const struct tui_list *l, uint64_t id)
+{
+	size_t lo = 0, hi = l->marked.cnt;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (l->marked.data[mid] < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+bool tui_list_is_marked(const struct tui_list *l, uint64_t id)
+{
+	size_t at = find_mark(l, id);
+	return at < l->marked.cnt && l->marked.data[at] == id;
+}
+
+bool tui_list_mark(struct tui_list *l, uint64_t id)
+{
+	size_t at = find_mark(l, id);
+	bool is_marked = tui_list_is_marked(l, id);
+	uint64_t *to = l->marked.data + at;
+	if (is_marked) {
+		memmove(to, to + 1, (--l->marked.cnt - at) * sizeof(*to));
+		return true;
+	}
+	if (!VEC_PUSH(&l->marked, id))
+		return false;
+	to = l->marked.data + at;
+	memmove(to + 1, to, (l->marked.cnt - 1 - at) * sizeof(*to));
+	*to = id;
+	return true;
 }
 
 void tui_list_restart(struct tui_list *l)
@@ -222,8 +260,13 @@ const struct tui_row *tui_list_row(struct tui *t, struct tui_list *l)
 	return l->page_snap == t->snap ? row_at(l, l->cur) : NULL;
 }
 
-/* First row whose address is not below va, by asking for single rows. */
-static uint64_t find_va(struct tui *t, struct tui_list *l, uint64_t va)
+static uint64_t key_of(const struct tui_list *l, const struct tui_row *r)
+{
+	return l->ops->is_ordered_by_id ? r->id : r->va;
+}
+
+/* First row whose address (or id) is not below this, by asking for single rows. */
+static uint64_t find_row(struct tui *t, struct tui_list *l, uint64_t key)
 {
 	uint64_t lo = 0;
 	uint64_t hi = l->page.total;
@@ -233,7 +276,7 @@ static uint64_t find_va(struct tui *t, struct tui_list *l, uint64_t va)
 		const struct tui_row *r = row_at(l, mid);
 		if (!r)
 			return l->cur;
-		if (r->va < va)
+		if (key_of(l, r) < key)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -244,8 +287,8 @@ static uint64_t find_va(struct tui *t, struct tui_list *l, uint64_t va)
 void tui_list_snap_changed(struct tui *t, struct tui_list *l)
 {
 	const struct tui_row *r = l->has_page ? row_at(l, l->cur) : NULL;
-	bool can_find = r && r->has_va && l->ops->is_ordered_by_va && !l->sort;
-	uint64_t va = can_find ? r->va : 0;
+	bool can_find = r && ((r->has_va && l->ops->is_ordered_by_va) || l->ops->is_ordered_by_id) && !l->sort;
+	uint64_t key = can_find ? key_of(l, r) : 0;
 	uint64_t shown = l->cur - l->top;
 	uint64_t total = l->has_page ? l->page.total : 0;
 	drop_page(l);
@@ -262,7 +305,7 @@ void tui_list_snap_changed(struct tui *t, struct tui_list *l)
 	need(t, l, l->cur, 1);
 	if (!l->has_page || l->page.err)
 		return;
-	l->cur = find_va(t, l, va);
+	l->cur = find_row(t, l, key);
 	l->top = l->cur > shown ? l->cur - shown : 0;
 }
 
@@ -294,6 +337,8 @@ static void draw_heading(struct tui *t, struct tui_list *l, struct cells_rect r,
 		cells_str(&p, " \xe2\x80\xa6");
 	else if (l->has_page)
 		cells_printf(&p, " %s%s", tui_number(l->page.total, number), l->page.has_more ? "+" : "");
+	if (l->marked.cnt)
+		cells_printf(&p, ", %s marked", tui_number(l->marked.cnt, number));
 	if (*l->what)
 		cells_printf(&p, "  %s", l->what);
 	if (*l->filter && !l->ops->is_typed_in) {
@@ -346,8 +391,9 @@ static void draw_row(struct tui *t, struct tui_list *l, struct cells_rect r, con
 	enum term_role bg = state == 2 ? ROLE_BG_SELECT : state == 1 ? ROLE_BG_WORD : ROLE_BG;
 	cells_fill(&t->grid, r, tui_style(ROLE_TEXT, bg));
 	bool is_here = row && row->has_va && l->has_here && row->va == l->here_va;
-	uint32_t sign = state ? '>' : is_here ? '*' : row && row->mark ? (uint32_t)(uint8_t)row->mark : ' ';
-	if (is_here && !state) {
+	bool is_marked = row && tui_list_is_marked(l, row->id);
+	uint32_t sign = state ? '>' : is_here ? '*' : is_marked ? '+' : row && row->mark ? (uint32_t)(uint8_t)row->mark : ' ';
+	if ((is_here || is_marked) && !state) {
 		bg = ROLE_BG_LINE;
 		cells_fill(&t->grid, r, tui_style(ROLE_TEXT, bg));
 	}

@@ -108,9 +108,10 @@ static void put_op(struct json *j, const char *prefix, const struct ops_op *op)
 
 static void put_action(const struct tui *t, struct json *j, enum tui_action a)
 {
-	static const struct { uint8_t bit; const char *name; } places[] = {
+	static const struct { uint16_t bit; const char *name; } places[] = {
 		{TUI_IN_LISTING, "listing"}, {TUI_IN_HEX, "hex"}, {TUI_IN_LIST, "list"}, {TUI_IN_GRAPH, "graph"},
-		{TUI_IN_MARKS, "bookmarks"}, {TUI_IN_JOURNAL, "journal"}, {TUI_IN_TYPES, "types"}, {TUI_IN_C, "C"}};
+		{TUI_IN_MARKS, "bookmarks"}, {TUI_IN_JOURNAL, "journal"}, {TUI_IN_TYPES, "types"}, {TUI_IN_C, "C"},
+		{TUI_IN_PROPOSALS, "proposals"}};
 	const struct tui_action_info *info = tui_action_info(a);
 	json_obj(j);
 	put_str(j, "name", info->name);

@@ -50,6 +50,8 @@ static void put_row(const struct tui_list *l, const struct tui_row *r, uint64_t 
 		json_strn(j, r->col[i].s ? r->col[i].s : "", r->col[i].len);
 	json_end_arr(j);
 	put_bool(j, "cursor", index == l->cur);
+	if (l->marked.cnt)
+		put_bool(j, "marked", tui_list_is_marked(l, r->id));
 	json_end_obj(j);
 }
 
@@ -286,6 +288,7 @@ void tui_put_state(struct tui *t, struct json *j)
 	put_num(j, "back", t->past.cnt);
 	put_num(j, "forward", t->future.cnt);
 	put_bool(j, "split", t->split_rect.w > 0);
+	put_num(j, "proposals", t->proposals_waiting);
 	put_bool(j, "pending_edits", t->edit_running || t->edit_first);
 }
 

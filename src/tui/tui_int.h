@@ -48,7 +48,7 @@ void tui_jobs_reap(struct tui *t, bool wait);
 
 /* --- lists: one page of a long list, with a filter --------------------------------------------------------------- */
 
-#define TUI_COL_MAX 6
+#define TUI_COL_MAX 8
 #define TUI_FILTER_MAX 256
 
 struct tui_row {
@@ -57,7 +57,7 @@ struct tui_row {
 	uint32_t bin;                          /* of a project: the binary's number + 1; 0: the one shown */
 	uint8_t action;                        /* palette: what it starts */
 	char mark;                             /* a sign before the row, 0: none */
-	uint64_t id;                           /* journal: revision */
+	uint64_t id;                           /* journal: revision; proposals: number */
 	const char *tag;                       /* journal: author; types: name; in the page's arena */
 	struct ses_text col[TUI_COL_MAX];
 };
@@ -108,6 +108,7 @@ struct tui_list_ops {
 	struct tui_column columns[TUI_COL_MAX];
 	int column_cnt;
 	bool is_ordered_by_va;
+	bool is_ordered_by_id;
 	bool is_typed_in;   /* what is typed is its filter */
 	bool is_newest_first; /* it grows at its top */
 	/* Fills ret->rows (in ret->arena), cnt and total. Thread-safe; no state of the tui. */
@@ -122,6 +123,7 @@ struct tui_list {
 	int kind;
 	char what[TUI_FILTER_MAX];
 	bool is_brief;            /* only the first column is shown */
+	VEC(uint64_t) marked;     /* ids of rows that a person marked, ascending */
 	bool has_here;            /* the row of here_va is marked: where another view is */
 	uint64_t here_va;
 	uint64_t cur, top;        /* rows of the filtered list */
@@ -153,6 +155,9 @@ bool tui_list_act(struct tui *t, struct tui_list *l, enum tui_action a);
 void tui_list_scroll(struct tui *t, struct tui_list *l, int rows);
 /* Selects the row drawn at this place; false when there is none. */
 bool tui_list_click(struct tui *t, struct tui_list *l, int x, int y);
+bool tui_list_is_marked(const struct tui_list *l, uint64_t id);
+/* Marks a row, or no longer; false without memory. */
+bool tui_list_mark(struct tui_list *l, uint64_t id);
 /* The current row, or null while it is not loaded. */
 const struct tui_row *tui_list_row(struct tui *t, struct tui_list *l);
 
@@ -168,14 +173,14 @@ struct tui_place {
 
 enum tui_view {
 	TUI_V_LISTING, TUI_V_HEX, TUI_V_GRAPH, TUI_V_C, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
-	TUI_V_PROBLEMS, TUI_V_BOOKMARKS, TUI_V_JOURNAL, TUI_V_TYPES, TUI_V_SEARCH, TUI_V_COUNT
+	TUI_V_PROBLEMS, TUI_V_BOOKMARKS, TUI_V_JOURNAL, TUI_V_TYPES, TUI_V_PROPOSALS, TUI_V_SEARCH, TUI_V_COUNT
 };
 
 struct tui_view_ops {
 	const char *name;
-	uint8_t where;                                 /* enum tui_where */
+	uint16_t where;                                /* enum tui_where */
 	const struct tui_list_ops *list;               /* a list view: everything else below may be null; `act` comes before the list's */
-	void (*draw)(struct tui *t, struct cells_rect r, bool is_focused);
+	void (*draw)(struct tui *t, struct cells_rect r, bool is_focused); /* of a list view: in place of the list alone */
 	bool (*act)(struct tui *t, enum tui_action a); /* false: not mine */
 	void (*scroll)(struct tui *t, int rows);       /* the wheel */
 	bool (*click)(struct tui *t, int x, int y, bool is_drag); /* false: nothing there to open */
@@ -185,7 +190,8 @@ struct tui_view_ops {
 };
 
 extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_graph_ops, tui_c_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
-	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops, tui_bookmarks_ops, tui_journal_ops, tui_types_ops, tui_search_ops;
+	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops, tui_bookmarks_ops, tui_journal_ops, tui_types_ops, tui_proposals_ops,
+	tui_search_ops;
 const struct tui_view_ops *tui_view_ops(enum tui_view v);
 
 struct tui_listing {
@@ -537,6 +543,9 @@ bool tui_define_tell(struct tui *t, const struct ses_edit *e);
 void tui_edits_show(struct tui *t, struct ses_head *lines, uint32_t cnt);
 void tui_edits_finish(struct tui *t);
 
+/* Proposals that wait to be decided. */
+_must_use_ struct err *tui_proposals_count(struct ses *s, uint64_t *ret);
+
 /* --- places and search -------------------------------------------------------------------------------------------------- */
 
 /* Goes to an address in the listing (or the hex view when that is shown), remembering where we were. */
@@ -680,6 +689,8 @@ struct tui {
 	struct tui_job *found_job;     /* fills `found`, which the view of matches shows */
 	struct tui_found *found;
 	char changed[120];             /* the newest entry of the journal, "" none */
+	bool has_proposals;            /* proposals_waiting was read */
+	uint64_t proposals_waiting;
 
 	struct tui_job *refresh_job;   /* reads what others committed */
 	uint64_t refresh_due_ns, refresh_last_ns; /* when the next one is due, 0: not; began */
@@ -745,11 +756,11 @@ const char *tui_size(uint64_t v, char *out, size_t len);
 /* Columns of the functions pane beside another one; 0: a screen too narrow for two. */
 int tui_functions_width(int screen_w);
 /* The footer's keys for a focus (enum tui_where); set 0 is for moving about, the others rotate with it. */
-void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t where, unsigned set);
+void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint16_t where, unsigned set);
 /* When tui_tick() is due; 0: never. */
 uint64_t tui_tick_due(const struct tui *t);
 /* The action of one key without the ones that want another. */
-static inline enum tui_action tui_key_action(const struct tui_keymap *keys, uint32_t key, uint8_t mods, uint8_t where)
+static inline enum tui_action tui_key_action(const struct tui_keymap *keys, uint32_t key, uint8_t mods, uint16_t where)
 {
 	return tui_keymap_action(keys, &(struct tui_stroke){key, mods}, 1, where);
 }

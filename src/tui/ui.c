@@ -26,7 +26,7 @@ static const struct tui_view_ops *const views[TUI_V_COUNT] = {
 	[TUI_V_STRINGS] = &tui_strings_ops, [TUI_V_IMPORTS] = &tui_imports_ops, [TUI_V_EXPORTS] = &tui_exports_ops,
 	[TUI_V_SYMBOLS] = &tui_symbols_ops, [TUI_V_MAP] = &tui_map_ops,	      [TUI_V_PROBLEMS] = &tui_problems_ops,
 	[TUI_V_BOOKMARKS] = &tui_bookmarks_ops, [TUI_V_JOURNAL] = &tui_journal_ops, [TUI_V_TYPES] = &tui_types_ops,
-	[TUI_V_SEARCH] = &tui_search_ops,
+	[TUI_V_PROPOSALS] = &tui_proposals_ops, [TUI_V_SEARCH] = &tui_search_ops,
 };
 
 const struct tui_view_ops *tui_view_ops(enum tui_view v)
@@ -196,6 +196,8 @@ void tui_take_session(struct tui *t, struct ses *s)
 	tui_search_cancel(t);
 	tui_found_fini(t);
 	*t->changed = '\0';
+	t->has_proposals = false;
+	t->proposals_waiting = t->lists[TUI_V_PROPOSALS].marked.cnt = 0;
 	t->prompt.kind = TUI_PROMPT_NONE;
 	t->overlay_cnt = 0;
 	tui_editor_fini(t);
@@ -454,6 +456,20 @@ static void draw_progress(struct tui *t, struct cells_pen *p)
 	cells_str(p, " \xc2\xb7 what you look at goes first \xc2\xb7 Esc never waits");
 }
 
+/* What agents propose waits for the person. */
+static void draw_waiting(struct tui *t, struct cells_pen *p)
+{
+	char number[32];
+	const char *key = tui_keymap_keys(t->keys, TUI_VIEW_PROPOSALS);
+	if (!t->proposals_waiting)
+		return;
+	p->st.fg = ROLE_BAR_WARN;
+	cells_printf(p, "  ! %s proposed", tui_number(t->proposals_waiting, number));
+	if (*key && t->main_view != TUI_V_PROPOSALS)
+		cells_printf(p, " (%.*s)", (int)strcspn(key, " "), key);
+	p->st.fg = ROLE_BAR;
+}
+
 static void draw_status(struct tui *t, int y)
 {
 	struct cells_rect r = {0, y, t->grid.w, 1};
@@ -462,6 +478,7 @@ static void draw_status(struct tui *t, int y)
 	p.st.attr = CELLS_BOLD;
 	cells_printf(&p, t->split_rect.w ? " split: %s" : " %s", views[tui_focus(t)]->name);
 	p.st.attr = 0;
+	draw_waiting(t, &p);
 	/* A prompt has the line below, where messages are. */
 	if (*t->message && t->prompt.kind) {
 		draw_message(t, &p);
@@ -490,7 +507,7 @@ static void draw_hint(struct cells_pen *p, const struct tui_keymap *keys, enum t
 	cells_printf(p, " %s ", text);
 }
 
-void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t where, unsigned set)
+void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint16_t where, unsigned set)
 {
 	static const struct { enum tui_action a; const char *text; } more[HINT_SETS - 1][5] = {
 		{{TUI_RENAME, "name"}, {TUI_COMMENT, "comment"}, {TUI_RETYPE, "type"}, {TUI_UNDO, "take back"}, {TUI_VIEW_GRAPH, "graph"}},
@@ -503,6 +520,11 @@ void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint8_t 
 		draw_hint(p, keys, TUI_PALETTE, "everything");
 		draw_hint(p, keys, TUI_HELP, "keys");
 		return;
+	}
+	if (where & TUI_IN_PROPOSALS) {
+		draw_hint(p, keys, TUI_ACCEPT, "accept");
+		draw_hint(p, keys, TUI_REFUSE, "refuse");
+		draw_hint(p, keys, TUI_PROPOSAL_MARK, "mark");
 	}
 	draw_hint(p, keys, TUI_FOLLOW, where & TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
 	draw_hint(p, keys, TUI_XREFS_TO, "who refers");
@@ -527,7 +549,7 @@ static void draw_footer(struct tui *t, int y)
 {
 	struct cells_rect r = {0, y, t->grid.w, 1};
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_DIM, ROLE_BG);
-	uint8_t where = views[tui_focus(t)]->where;
+	uint16_t where = views[tui_focus(t)]->where;
 	cells_fill(&t->grid, r, p.st);
 	if (t->prefix.key)
 		tui_prefix_draw(t, &p);
@@ -560,7 +582,7 @@ static void draw_panes(struct tui *t)
 	if (is_narrow && show)
 		t->main_rect.w = 0;
 	if (t->main_rect.w) {
-		if (views[t->main_view]->list)
+		if (views[t->main_view]->list && !views[t->main_view]->draw)
 			tui_list_draw(t, &t->lists[t->main_view], t->main_rect, !t->focus_functions);
 		else if (tui_split_fits(t, t->main_rect.w))
 			tui_split_draw(t, !t->focus_functions);
@@ -743,6 +765,9 @@ static bool act_view(struct tui *t, enum tui_action a)
 	case TUI_VIEW_BOOKMARKS:
 		tui_show_view(t, TUI_V_BOOKMARKS);
 		return true;
+	case TUI_VIEW_PROPOSALS:
+		tui_show_view(t, TUI_V_PROPOSALS);
+		return true;
 	case TUI_VIEW_SEARCH:
 		tui_show_view(t, TUI_V_SEARCH);
 		return true;
@@ -917,7 +942,7 @@ void tui_act(struct tui *t, enum tui_action a)
 }
 
 /* The key meant: of a layout with other letters the one at the same place, unless it is bound as it is. */
-static struct tui_stroke meant(const struct tui *t, struct tui_stroke s, uint8_t where)
+static struct tui_stroke meant(const struct tui *t, struct tui_stroke s, uint16_t where)
 {
 	if (s.key < 0x80 || s.key >= TERM_KEY_ESC || (!t->prefix.key && tui_keymap_action(t->keys, &s, 1, where)))
 		return s;
@@ -953,7 +978,7 @@ static void on_key(struct tui *t, uint32_t key, uint8_t mods)
 	}
 	if (tui_pending_key(t, key, mods))
 		return;
-	uint8_t where = views[tui_focus(t)]->where;
+	uint16_t where = views[tui_focus(t)]->where;
 	struct tui_stroke s[TUI_STROKES_MAX] = {t->prefix, meant(t, (struct tui_stroke){key, mods}, where)};
 	bool is_second = t->prefix.key != 0;
 	t->prefix.key = 0;

@@ -18,6 +18,8 @@ struct refresh_job {
 	uint64_t old_rev, rev;
 	struct ses_entry *last; /* the newest entry of somebody's */
 	char changed[sizeof(((struct tui *)0)->changed)];
+	uint64_t proposals;     /* that wait */
+	char proposer[64];      /* of the newest */
 	struct arena arena;
 	struct err *err;
 };
@@ -48,6 +50,21 @@ static struct err *read_changed(struct refresh_job *r)
 	return e;
 }
 
+static struct err *read_proposals(struct refresh_job *r)
+{
+	struct arena a = {0};
+	struct ses_proposal *p;
+	uint32_t cnt = 0;
+	struct err *e = tui_proposals_count(r->ses, &r->proposals);
+	const struct ses_proposals_ask last = {.offset = r->proposals ? r->proposals - 1 : 0, .limit = 1};
+	if (!e && r->proposals)
+		e = ses_proposals(r->ses, &last, &a, &p, &cnt, &r->proposals);
+	if (!e && cnt)
+		snprintf(r->proposer, sizeof(r->proposer), "%s", p->author);
+	arena_fini(&a);
+	return e;
+}
+
 static void run(struct tui_job *j)
 {
 	struct refresh_job *r = (struct refresh_job *)j;
@@ -58,6 +75,8 @@ static void run(struct tui_job *j)
 	if (r->err)
 		return;
 	r->err = read_changed(r);
+	if (!r->err)
+		r->err = read_proposals(r);
 	if (r->err)
 		return;
 	struct ses_snap *sn = ses_snap_get(r->ses);
@@ -82,6 +101,20 @@ static void fini(struct tui_job *j)
 	arena_fini(&r->arena);
 }
 
+/* What is proposed is no revision: it is told of by its number. */
+static void take_proposals(struct tui *t, const struct refresh_job *r)
+{
+	const char *key = tui_keymap_keys(t->keys, TUI_VIEW_PROPOSALS);
+	uint64_t more = t->has_proposals && r->proposals > t->proposals_waiting ? r->proposals - t->proposals_waiting : 0;
+	if (more)
+		tui_say(t, false, "%s proposes %llu edit%s (%.*s shows what waits)", r->proposer, (unsigned long long)more, more == 1 ? "" : "s",
+			(int)strcspn(key, " "), key);
+	t->is_dirty |= t->proposals_waiting != r->proposals || t->main_view == TUI_V_PROPOSALS;
+	t->has_proposals = true;
+	t->proposals_waiting = r->proposals;
+	tui_list_snap_changed(t, &t->lists[TUI_V_PROPOSALS]);
+}
+
 static void done(struct tui *t, struct tui_job *j)
 {
 	struct refresh_job *r = (struct refresh_job *)j;
@@ -92,6 +125,7 @@ static void done(struct tui *t, struct tui_job *j)
 		tui_say_err(t, take_ptr(r->err));
 		return;
 	}
+	take_proposals(t, r);
 	if (strcmp(t->changed, r->changed)) {
 		memcpy(t->changed, r->changed, sizeof(t->changed));
 		t->is_dirty = true;

@@ -757,11 +757,46 @@ struct err *ses_facts(struct ses_snap *sn, const struct ses_call *call, const ch
 	return NULL;
 }
 
+static bool is_decided(unsigned id)
+{
+	for (unsigned k = 0; k < fake_config.edit_cnt; k++) {
+		const struct fake_edit *f = &fake_config.edits[k];
+		if ((!strcmp(f->op, "accept") || !strcmp(f->op, "refuse")) && strtoul(f->sub, NULL, 10) == id)
+			return true;
+	}
+	return false;
+}
+
+/* The third proposal is stale, so it can only be refused. */
+static struct err *decide(const char *name, const char *const *pairs, struct arena *a, struct ops_rows *ret)
+{
+	*ret = (struct ops_rows){.cells = ARENA_ARRAY(a, struct ses_text, 6 * FAKE_EDIT_MAX), .column_cnt = 6};
+	bool is_bad = false;
+	for (; *pairs; pairs += 2, ret->row_cnt++) {
+		bool is_stale = *name == 'a' && !strcmp(pairs[1], "3");
+		struct ses_text *row = (struct ses_text *)ret->cells + 6 * ret->row_cnt;
+		for (int i = 0; i < 6; i++)
+			row[i] = text("");
+		row[1] = text(*name == 'a' && !is_stale ? "accepted" : "refused");
+		if (is_stale) {
+			row[5] = text("stale: what it changes was changed since");
+			is_bad = true;
+			continue;
+		}
+		struct fake_edit *f = &fake_config.edits[fake_config.edit_cnt++];
+		snprintf(f->op, sizeof(f->op), "%s", name);
+		snprintf(f->sub, sizeof(f->sub), "%.12s", pairs[1]);
+	}
+	return is_bad ? err_new(ERR_STALE, "accept: 1 of %u were refused", ret->row_cnt) : NULL;
+}
+
 /* Types are the declarations of the journal; a text with "bad" in its second line is refused there. */
 struct err *ops_call(struct ses_snap *sn, const struct ses_call *call, const char *name, const char *const *pairs, struct arena *a,
 		     struct ops_rows *ret)
 {
 	const char *value = "", *key = "";
+	if (!strcmp(name, "accept") || !strcmp(name, "refuse"))
+		return decide(name, pairs, a, ret);
 	for (; *pairs; pairs += 2) {
 		if (!strcmp(pairs[0], "text"))
 			value = pairs[1];
@@ -787,6 +822,26 @@ struct err *ops_call(struct ses_snap *sn, const struct ses_call *call, const cha
 	snprintf(f->op, sizeof(f->op), "%s", name);
 	snprintf(f->sub, sizeof(f->sub), "%.12s", *key ? key : value);
 	snprintf(f->value, sizeof(f->value), "%s", value);
+	return NULL;
+}
+
+/* Every third is stale, the second of three a declaration, the others names of functions. */
+struct err *ses_proposals(struct ses *s, const struct ses_proposals_ask *ask, struct arena *a, struct ses_proposal **ret, uint32_t *ret_cnt,
+			  uint64_t *ret_total)
+{
+	*ret = ARENA_ARRAY(a, struct ses_proposal, (size_t)fake_config.proposal_cnt + 1);
+	*ret_cnt = 0;
+	*ret_total = 0;
+	for (unsigned i = 0; i < fake_config.proposal_cnt; i++) {
+		bool is_type = i % 3 == 1, is_stale = i % 3 == 2;
+		if (is_decided(i + 1) || (*ret_total)++ < ask->offset || *ret_cnt == ask->limit)
+			continue;
+		(*ret)[(*ret_cnt)++] = (struct ses_proposal){
+			.id = i + 1, .state = is_stale ? "stale" : "open", .author = "robot", .author_kind = "agent", .note = i ? "" : "it parses",
+			.op = is_type ? "declare" : "rename", .sub = is_type ? "struct s" : "", .has_addr = !is_type,
+			.addr = FAKE_TEXT + i * FAKE_FUNC_LEN, .has_before = is_stale, .before = text("old"), .has_after = true,
+			.after = text(is_type ? "struct s {\n\tint a;\n};" : "parse")};
+	}
 	return NULL;
 }
 

@@ -23,7 +23,7 @@ struct fake_config {
 	unsigned c_cnt;      /* functions made into C so far */
 	uint32_t big_blocks; /* the third function, "main", has so many blocks of one instruction instead of its own */
 	struct fake_edit edits[FAKE_EDIT_MAX];
-	unsigned edit_cnt;
+	unsigned edit_cnt, proposal_cnt;
 	struct ses_undo_ask undo; /* the newest */
 	char undo_author[32];
 };

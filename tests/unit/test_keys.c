@@ -15,7 +15,7 @@
 
 static const char *const presets[] = {"ida", "ghidra", "binja", "vim-strict", "r2"};
 
-static enum tui_action action(const struct tui_keymap *m, const char *name, uint8_t where)
+static enum tui_action action(const struct tui_keymap *m, const char *name, uint16_t where)
 {
 	struct tui_stroke s[TUI_STROKES_MAX];
 	unsigned cnt = tui_strokes_parse(name, strlen(name), s);
@@ -104,10 +104,10 @@ static void test_presets(void **state)
 				for (unsigned where = 1; where & TUI_IN_ANY; where <<= 1) {
 					struct tui_stroke s[TUI_STROKES_MAX];
 					unsigned cnt = tui_strokes_parse(name, strlen(name), s);
-					places += tui_keymap_action(m, s, cnt, (uint8_t)where) == (enum tui_action)a;
+					places += tui_keymap_action(m, s, cnt, (uint16_t)where) == (enum tui_action)a;
 					/* No key is hidden by a longer one. */
-					if (cnt == 1 && tui_keymap_action(m, s, 1, (uint8_t)where) != TUI_NONE)
-						assert_false(tui_keymap_is_prefix(m, s[0], (uint8_t)where));
+					if (cnt == 1 && tui_keymap_action(m, s, 1, (uint16_t)where) != TUI_NONE)
+						assert_false(tui_keymap_is_prefix(m, s[0], (uint16_t)where));
 				}
 				if (!places)
 					fail_msg("%s: %s is shown for %s and does it nowhere", presets[p], name,

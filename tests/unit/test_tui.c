@@ -888,6 +888,95 @@ static void test_bookmarks(void **state)
 	close_tui();
 }
 
+static void news(uint64_t at)
+{
+	tui_watch_event(&tui, at * 1000000000);
+	tui_draw(&tui);
+}
+
+/* The number of the proposal under the cursor. */
+static uint64_t proposal(void)
+{
+	const struct tui_row *row = tui_list_row(&tui, &tui.lists[TUI_V_PROPOSALS]);
+	return row ? row->id : 0;
+}
+
+static void test_proposals(void **state)
+{
+	open_tui(300, 140, 34);
+	news(1);
+	assert_false(page_has("proposed"));
+	keys(", a");
+	assert_true(page_has("no agent has proposed anything"));
+	keys("a r v V"); /* there is nothing to decide */
+	assert_int_equal(fake_config.edit_cnt, 0);
+	/* They come while one looks. */
+	fake_config.proposal_cnt = 3;
+	news(2);
+	assert_true(page_has("robot proposes 3 edits (,a shows what waits)") && page_has("! 3 proposed"));
+	assert_true(page_has("it parses") && page_has("old -> parse") && page_has("struct s { int a; };"));
+	golden("proposals");
+	keys("j");
+	assert_true(page_has(" + struct s {") && page_has(" + };"));
+	keys("j");
+	assert_true(page_has(" - old") && page_has(" ! stale: what it changes was changed since") && page_has("parse: *"));
+	keys("a");
+	assert_int_equal(fake_config.edit_cnt, 0);
+	assert_true(page_has("proposal 3 was not accepted: stale"));
+	keys("/ 'struct Enter");
+	assert_int_equal(tui.lists[TUI_V_PROPOSALS].page.total, 1);
+	keys("r");
+	assert_string_equal(fake_config.edits[0].op, "refuse");
+	assert_string_equal(fake_config.edits[0].sub, "2");
+	assert_true(page_has("proposal 2 refused") && page_has("! 2 proposed"));
+	keys("/ Ctrl+U Enter a");
+	assert_string_equal(fake_config.edits[1].op, "accept");
+	assert_string_equal(fake_config.edits[1].sub, "1");
+	assert_true(page_has("proposal 1 accepted") && !page_has("it parses"));
+	keys("Enter");
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 2 * FAKE_FUNC_LEN);
+	assert_true(page_has("! 1 proposed (,a)"));
+	close_tui();
+}
+
+/* Several at once; and the cursor and the marks stay with their proposals whatever others decide. */
+static void test_proposals_marked(void **state)
+{
+	open_tui(300, 140, 34);
+	fake_config.proposal_cnt = 12;
+	keys(", a j v v k k k");
+	assert_true(page_has("12, 2 marked") && page_has("+    2") && page_has("+    3"));
+	keys("j j j j j");
+	assert_int_equal(proposal(), 6);
+	fake_config.edits[fake_config.edit_cnt++] = (struct fake_edit){.op = "refuse", .sub = "1"};
+	news(1);
+	assert_int_equal(proposal(), 6);
+	keys("a");
+	assert_true(page_has("1 of 2 proposals accepted, the others not: stale"));
+	assert_string_equal(fake_config.edits[1].sub, "2");
+	assert_int_equal(fake_config.edit_cnt, 2);
+	assert_false(page_has("marked"));
+	/* All that the filter leaves; of several that they are put away is asked. */
+	keys("/ 'declare Enter V");
+	assert_true(page_has("3 marked"));
+	keys("V");
+	assert_false(page_has("marked"));
+	keys("V r");
+	assert_true(page_has("Put the 3 marked proposals away for good?"));
+	keys("n");
+	assert_int_equal(fake_config.edit_cnt, 2);
+	keys("r y");
+	assert_int_equal(fake_config.edit_cnt, 5);
+	assert_true(page_has("3 proposals refused") && page_has("! 7 proposed"));
+	close_tui();
+	/* Small screens have the list alone. */
+	open_tui(300, 40, 10);
+	fake_config.proposal_cnt = 3;
+	keys(", a");
+	golden("proposals-small");
+	close_tui();
+}
+
 /* The dialog begins at the reference that is nearest to where one is. */
 static void test_xrefs_begin_nearest(void **state)
 {
@@ -974,6 +1063,8 @@ int main(void)
 		cmocka_unit_test(test_ascii_only),
 		cmocka_unit_test(test_bookmarks),
 		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_proposals),
+		cmocka_unit_test(test_proposals_marked),
 		cmocka_unit_test(test_xrefs_begin_nearest),
 		cmocka_unit_test(test_editor_takes_anything),
 		cmocka_unit_test(test_target_text_is_escaped),
