@@ -119,17 +119,23 @@ static void child_filter_arg(struct child_filter *f, int nr, unsigned arg, uint1
 	child_filter_ret(f, is_mask ? SECCOMP_RET_ALLOW : SECCOMP_RET_TRAP);
 }
 
+/* Calls of another architecture's table end the process; then the number of the call is loaded. */
+static void child_filter_begin(struct child_filter *f)
+{
+	child_filter_load(f, offsetof(struct seccomp_data, arch));
+	child_filter_add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CHILD_AUDIT_ARCH, 1, 0));
+	child_filter_ret(f, SECCOMP_RET_KILL_PROCESS);
+	child_filter_load(f, offsetof(struct seccomp_data, nr));
+#ifdef CHILD_X32_BIT
+	child_filter_if(f, BPF_JGE, CHILD_X32_BIT, SECCOMP_RET_KILL_PROCESS);
+#endif
+}
+
 struct err *child_lock_calls(void)
 {
 #ifdef CHILD_AUDIT_ARCH
 	struct child_filter f = {.cnt = 0};
-	child_filter_load(&f, offsetof(struct seccomp_data, arch));
-	child_filter_add(&f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CHILD_AUDIT_ARCH, 1, 0));
-	child_filter_ret(&f, SECCOMP_RET_KILL_PROCESS);
-	child_filter_load(&f, offsetof(struct seccomp_data, nr));
-#ifdef CHILD_X32_BIT
-	child_filter_if(&f, BPF_JGE, CHILD_X32_BIT, SECCOMP_RET_KILL_PROCESS);
-#endif
+	child_filter_begin(&f);
 	for (size_t i = 0; i < ARRAY_LEN(child_allowed); i++)
 		child_filter_if(&f, BPF_JEQ, (uint32_t)child_allowed[i], SECCOMP_RET_ALLOW);
 	for (size_t i = 0; i < ARRAY_LEN(child_refused); i++)
@@ -205,13 +211,7 @@ struct err *child_lock_tool(bool may_write)
 {
 #ifdef CHILD_AUDIT_ARCH
 	struct child_filter f = {.cnt = 0};
-	child_filter_load(&f, offsetof(struct seccomp_data, arch));
-	child_filter_add(&f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CHILD_AUDIT_ARCH, 1, 0));
-	child_filter_ret(&f, SECCOMP_RET_KILL_PROCESS);
-	child_filter_load(&f, offsetof(struct seccomp_data, nr));
-#ifdef CHILD_X32_BIT
-	child_filter_if(&f, BPF_JGE, CHILD_X32_BIT, SECCOMP_RET_KILL_PROCESS);
-#endif
+	child_filter_begin(&f);
 	for (size_t i = 0; i < ARRAY_LEN(child_tool_refused); i++)
 		child_filter_if(&f, BPF_JEQ, (uint32_t)child_tool_refused[i], SECCOMP_RET_ERRNO | EPERM);
 	if (!may_write)

@@ -43,26 +43,9 @@ static void cli_signals(void)
 
 int cli_fail(struct err *e)
 {
-	struct buf line = {0};
-	buf_add_str(&line, "scry: ");
-	ops_escape(&line, e->text, strlen(e->text));
-	buf_add_ch(&line, '\n');
-	if (e->fix) {
-		buf_add_str(&line, "  ");
-		ops_escape(&line, e->fix, strlen(e->fix));
-		buf_add_ch(&line, '\n');
-	}
-	if (!line.failed)
-		(void)!write(STDERR_FILENO, line.data, line.len);
-	buf_fini(&line);
-	int status = err_exit_status(e->kind);
-	/* A file one may not read is a missing privilege, not a refusal of scry's. */
-	if (e->kind == ERR_DENIED && e->os_errno)
-		status = 4;
-	if (e->kind == ERR_CANCELLED && atomic_load(&cli_interrupted))
-		status = 130;
-	err_free(e);
-	return status;
+	bool was_stopped = e->kind == ERR_CANCELLED && atomic_load(&cli_interrupted);
+	int status = ops_fail(e, NULL);
+	return was_stopped ? 130 : status;
 }
 
 /* At once. A reader that went away is no failure; a full disk is. */

@@ -18,24 +18,6 @@
  */
 #define ANSWER_LEN_MAX ((size_t)80 << 20)
 
-static int ui_fail(struct err *e)
-{
-	struct buf line = {0};
-	buf_add_str(&line, "scry: ");
-	ops_escape(&line, e->text, strlen(e->text));
-	if (e->fix) {
-		buf_add_str(&line, "\n  ");
-		ops_escape(&line, e->fix, strlen(e->fix));
-	}
-	buf_add_ch(&line, '\n');
-	if (!line.failed)
-		(void)!write(STDERR_FILENO, line.data, line.len);
-	buf_fini(&line);
-	int status = err_exit_status(e->kind);
-	err_free(e);
-	return status;
-}
-
 /* --- the request ------------------------------------------------------------------------------------------------------------- */
 
 static bool is_number(const char *s)
@@ -165,7 +147,7 @@ static struct err *ask(int fd, const struct buf *request, struct buf *ret)
 static int print(const char *s, size_t len, bool has_end)
 {
 	bool is_good = fwrite(s, 1, len, stdout) == len && (has_end || putchar('\n') != EOF) && fflush(stdout) == 0;
-	return is_good || errno == EPIPE ? 0 : ui_fail(err_os(errno, "stdout: cannot write"));
+	return is_good || errno == EPIPE ? 0 : ops_fail(err_os(errno, "stdout: cannot write"), NULL);
 }
 
 static enum err_kind kind_of(const char *name)
@@ -202,9 +184,9 @@ static int tell(const struct buf *answer, bool is_json)
 		const struct ops_doc *data = ops_doc_find(error, "data");
 		const char *why = ops_doc_str(error, "message"), *fix = data ? ops_doc_str(data, "fix") : NULL;
 		e = err_new(kind_of(data ? ops_doc_str(data, "kind") : NULL), "%s", why ? why : "refused");
-		status = ui_fail(fix ? err_fix(e, "%s", fix) : e);
+		status = ops_fail(fix ? err_fix(e, "%s", fix) : e, NULL);
 	} else if (e || !at) {
-		status = ui_fail(e ? e : err_new(ERR_IO, "the answer is none of JSON-RPC"));
+		status = ops_fail(e ? e : err_new(ERR_IO, "the answer is none of JSON-RPC"), NULL);
 	} else if (!is_json && text && text->kind == OPS_DOC_STRING) {
 		status = print(text->s, text->len, text->len && text->s[text->len - 1] == '\n');
 	} else {
@@ -221,8 +203,8 @@ int cli_ui(int argc, char **argv)
 	argc -= is_json;
 	argv += is_json;
 	if (argc < 2) {
-		return ui_fail(err_fix(err_new(ERR_INVALID, "ui: SOCKET and METHOD are needed"),
-				       "scry ui [--json] SOCKET METHOD [WORD... | NAME=VALUE...], as in: scry ui work goto main"));
+		return ops_fail(err_fix(err_new(ERR_INVALID, "ui: SOCKET and METHOD are needed"),
+				       "scry ui [--json] SOCKET METHOD [WORD... | NAME=VALUE...], as in: scry ui work goto main"), NULL);
 	}
 	struct sockaddr_un at;
 	struct buf request = {0}, reply = {0};
@@ -234,7 +216,7 @@ int cli_ui(int argc, char **argv)
 		e = rpc_connect(&at, &fd);
 	if (!e)
 		e = ask(fd, &request, &reply);
-	int status = e ? ui_fail(e) : tell(&reply, is_json);
+	int status = e ? ops_fail(e, NULL) : tell(&reply, is_json);
 	buf_fini(&request);
 	buf_fini(&reply);
 	return status;

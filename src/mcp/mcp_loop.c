@@ -453,23 +453,13 @@ static struct err *signals(struct mcp *m)
 	return NULL;
 }
 
-static int fail(struct err *e)
-{
-	fprintf(stderr, "scry: %s\n", e->text);
-	if (e->fix)
-		fprintf(stderr, "  %s\n", e->fix);
-	int status = e->kind == ERR_DENIED && e->os_errno ? 4 : err_exit_status(e->kind);
-	err_free(e);
-	return status;
-}
-
 int mcp_main(int argc, char **argv)
 {
 	struct mcp *m = calloc(1, sizeof(*m));
 	struct arena a = {0};
 	struct ops_args args;
 	if (!m)
-		return fail(&err_nomem);
+		return ops_fail(&err_nomem, NULL);
 	m->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	m->has_work = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	ops_args_init(&args, ops_find("mcp"), &a);
@@ -480,7 +470,7 @@ int mcp_main(int argc, char **argv)
 		e = begin(m, &args);
 	if (!e)
 		e = serve(m);
-	int status = e ? fail(e) : mcp_stopped ? 130 : 0;
+	int status = e ? ops_fail(e, NULL) : mcp_stopped ? 130 : 0;
 	mcp_dbs_close(m);
 	for (size_t i = 0; i < m->subs.cnt; i++)
 		free(m->subs.data[i].uri);

@@ -25,24 +25,6 @@
 #define CACHE_LEN ((size_t)64 << 20)
 #define TOKEN_MIN 16
 
-static int fail(struct err *e)
-{
-	struct buf line = {0};
-	buf_add_str(&line, "scry: ");
-	ops_escape(&line, e->text, strlen(e->text));
-	if (e->fix) {
-		buf_add_str(&line, "\n  ");
-		ops_escape(&line, e->fix, strlen(e->fix));
-	}
-	buf_add_ch(&line, '\n');
-	if (!line.failed)
-		(void)!write(STDERR_FILENO, line.data, line.len);
-	buf_fini(&line);
-	int status = err_exit_status(e->kind);
-	err_free(e);
-	return status;
-}
-
 struct words {
 	struct arena arena;
 	struct ops_args args;
@@ -373,7 +355,7 @@ int serve_main(int argc, char **argv)
 	struct err *e = take_words(&w, argc, argv);
 	if (!e && !w.is_help)
 		e = serve_words(&w);
-	int status = e ? fail(e) : w.is_help ? usage(op) : 0;
+	int status = e ? ops_fail(e, NULL) : w.is_help ? usage(op) : 0;
 	arena_fini(&w.arena);
 	return status;
 }

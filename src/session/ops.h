@@ -180,6 +180,13 @@ void ops_out_words(struct ops_out *o, const char *key, const char *const *words,
 /* Text of the target made safe to show: control bytes and bytes that are not UTF-8 become \xNN or \n escapes. */
 void ops_escape(struct buf *out, const char *s, size_t len);
 
+/*
+ * Says the error on stderr, made safe to show and in one write: "scry: WHAT: text" (without WHAT when it is NULL), then what to do about it.
+ * Consumes e. Returns the exit status for it (docs/ops.md): that of its kind, but 4 for a file one may not read, which is a missing privilege and not
+ * a refusal of scry's.
+ */
+int ops_fail(struct err *e, const char *what);
+
 /* Cells a terminal gives the text (UTF-8): wide characters count two. */
 uint32_t ops_text_width(const char *s, size_t len);
 

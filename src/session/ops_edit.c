@@ -583,7 +583,8 @@ static void journal_text(struct ops_out *o, const char *key, struct ses_text t, 
 		ops_out_null(o, key);
 }
 
-static void journal_item(struct ops_out *o, const struct ses_entry *j)
+/* What an entry of the journal and one of the changes both begin with. */
+static void journal_who(struct ops_out *o, const struct ses_entry *j)
 {
 	ops_out_u64(o, "rev", j->rev);
 	journal_time(o, j->time_ns);
@@ -594,6 +595,11 @@ static void journal_item(struct ops_out *o, const struct ses_entry *j)
 		ops_out_addr(o, "addr", j->addr);
 	else
 		ops_out_null(o, "addr");
+}
+
+static void journal_item(struct ops_out *o, const struct ses_entry *j)
+{
+	journal_who(o, j);
 	journal_text(o, "before", j->before, j->has_before);
 	journal_text(o, "after", j->after, j->has_after);
 	journal_num(o, "undone_by", j->undone_by);
@@ -633,15 +639,7 @@ struct err *ops_journal(struct ops_req *rq)
 
 static void change_item(struct ops_out *o, const struct ses_entry *j)
 {
-	ops_out_u64(o, "rev", j->rev);
-	journal_time(o, j->time_ns);
-	ops_out_cstr(o, "author", j->author);
-	ops_out_cstr(o, "author_kind", j->author_kind);
-	ops_out_cstr(o, "op", j->op);
-	if (j->has_addr)
-		ops_out_addr(o, "addr", j->addr);
-	else
-		ops_out_null(o, "addr");
+	journal_who(o, j);
 	ops_out_cstr(o, "sub", j->sub);
 	journal_text(o, "before", j->before, j->has_before);
 	journal_text(o, "after", j->after, j->has_after);

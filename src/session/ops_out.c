@@ -5,7 +5,6 @@
  */
 #include "session/ops.h"
 
-#include "base/utf8.h"
 #include "session/ops_cols.h"
 
 #include <string.h>
@@ -26,79 +25,6 @@ void ops_out_fini(struct ops_out *o)
 	buf_fini(&o->cell_lens);
 	for (size_t i = 0; i < ARRAY_LEN(o->row_texts); i++)
 		buf_fini(&o->row_texts[i]);
-}
-
-static void ops_escape_byte(struct buf *out, uint8_t ch)
-{
-	switch (ch) {
-	case '\n':
-		buf_add(out, "\\n", 2);
-		break;
-	case '\t':
-		buf_add(out, "\\t", 2);
-		break;
-	case '\r':
-		buf_add(out, "\\r", 2);
-		break;
-	default:
-		buf_add(out, "\\x", 2);
-		buf_add_hex(out, ch, 2);
-	}
-}
-
-/* C1 controls, bidirectional overrides and the like would let a name rewrite the line it stands in. */
-static bool ops_is_unsafe(uint32_t cp)
-{
-	return cp < 0xa0 || (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
-	       (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff || (cp >= 0xe0000 && cp <= 0xe0fff);
-}
-
-void ops_escape(struct buf *out, const char *s, size_t len)
-{
-	while (len) {
-		size_t n = 0;
-		while (n < len && (uint8_t)s[n] >= 0x20 && (uint8_t)s[n] < 0x7f)
-			n++;
-		buf_add(out, s, n);
-		s += n;
-		len -= n;
-		if (!len)
-			break;
-		uint32_t cp;
-		n = (uint8_t)*s < 0x80 ? 0 : utf8_next(s, len, &cp);
-		if (n && !ops_is_unsafe(cp))
-			buf_add(out, s, n);
-		else if (n)
-			buf_printf(out, "\\u{%x}", cp);
-		else
-			ops_escape_byte(out, (uint8_t)*s);
-		n = n ? n : 1;
-		s += n;
-		len -= n;
-	}
-}
-
-/* Unicode 15 East Asian Wide and Fullwidth, by block. */
-static bool ops_is_wide(uint32_t cp)
-{
-	return cp >= 0x1100 && (cp <= 0x115f || (cp >= 0x2e80 && cp <= 0xa4cf) || (cp >= 0xac00 && cp <= 0xd7a3) ||
-				(cp >= 0xf900 && cp <= 0xfaff) || (cp >= 0xfe30 && cp <= 0xfe6f) ||
-				(cp >= 0xff00 && cp <= 0xff60) || (cp >= 0xffe0 && cp <= 0xffe6) ||
-				(cp >= 0x1f300 && cp <= 0x1faff) || (cp >= 0x20000 && cp <= 0x3fffd));
-}
-
-uint32_t ops_text_width(const char *s, size_t len)
-{
-	uint32_t width = 0;
-	while (len) {
-		uint32_t cp = 0;
-		size_t n = (uint8_t)*s < 0x80 ? 1 : utf8_next(s, len, &cp);
-		width += ops_is_wide(cp) ? 2 : 1;
-		n = n ? n : 1;
-		s += n;
-		len -= n;
-	}
-	return width;
 }
 
 void ops_out_list(struct ops_out *o, struct ses_snap *sn)

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "session/ops.h"
 #include "tui/tui.h"
 
 #include <errno.h>
@@ -173,12 +174,5 @@ int tui_print_keys(const char *preset)
 	tui_keymap_free(m);
 	if (ferror(stdout) || fflush(stdout))
 		status = 5;
-	if (!e)
-		return status;
-	fprintf(stderr, "scry: %s\n", e->text ? e->text : err_kind_name(e->kind));
-	if (e->fix)
-		fprintf(stderr, "  %s\n", e->fix);
-	status = err_exit_status(e->kind);
-	err_free(e);
-	return status;
+	return e ? ops_fail(e, NULL) : status;
 }

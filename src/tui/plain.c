@@ -426,23 +426,6 @@ static void do_line(struct plain *p, char *line)
 	tui_draw(t); /* verbs act on the lines a screen would show */
 }
 
-static int fail(struct err *e)
-{
-	struct buf line = {0};
-	buf_add_str(&line, "scry: ");
-	const char *text = e->text ? e->text : err_kind_name(e->kind);
-	ops_escape(&line, text, strlen(text));
-	if (e->fix) {
-		buf_add_str(&line, "\n  ");
-		ops_escape(&line, e->fix, strlen(e->fix));
-	}
-	fprintf(stderr, "%.*s\n", (int)line.len, line.data ? line.data : "");
-	buf_fini(&line);
-	int status = err_exit_status(e->kind);
-	err_free(e);
-	return status;
-}
-
 /* The binary that was shown last, or the first of the others that can be. */
 static struct err *first_binary(struct ses_project *project, uint32_t *ret_bin, struct ses **ret)
 {
@@ -465,7 +448,7 @@ static int run_lines(struct ses *s, struct ses_project *project, uint32_t bin)
 	size_t cap = 0;
 	if (!p || !tui_init(&p->tui, s, 80, 24)) {
 		free(p);
-		return fail(&err_nomem);
+		return ops_fail(&err_nomem, NULL);
 	}
 	p->tui.operate = tui_operation;
 	if (project)
@@ -499,7 +482,7 @@ int tui_run_plain(const char *path)
 	struct ses_opts opts = {0};
 	struct ses *s = NULL;
 	struct err *e = ses_open(path, &opts, &s);
-	int status = e ? fail(e) : run_lines(s, NULL, 0);
+	int status = e ? ops_fail(e, NULL) : run_lines(s, NULL, 0);
 	ses_close(s);
 	return status;
 }
@@ -513,7 +496,7 @@ int tui_run_plain_project(const char *file, const char *const *paths, size_t cnt
 	struct err *e = ses_project_open(&o, &project);
 	if (!e)
 		e = first_binary(project, &bin, &s);
-	int status = e ? fail(e) : run_lines(s, project, bin);
+	int status = e ? ops_fail(e, NULL) : run_lines(s, project, bin);
 	ses_project_close(project);
 	return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/tui.h"
 
+#include "session/ops.h"
 #include "session/project.h"
 #include "tui/opening.h"
 #include "tui/operation.h"
@@ -472,16 +473,6 @@ static void close_loop(struct loop *l)
 	}
 }
 
-static int fail(struct err *e, const char *what)
-{
-	fprintf(stderr, "scry: %s: %s\n", what, e->text ? e->text : err_kind_name(e->kind));
-	if (e->fix)
-		fprintf(stderr, "scry: %s\n", e->fix);
-	int status = err_exit_status(e->kind);
-	err_free(e);
-	return status;
-}
-
 /* The binary that was shown last, or the first of the others that can be. */
 static struct err *start_project(struct loop *l)
 {
@@ -526,14 +517,14 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 	struct loop *l = calloc(1, sizeof(*l));
 	sigset_t old;
 	if (!l)
-		return fail(&err_nomem, path);
+		return ops_fail(&err_nomem, path);
 	l->epoll_fd = l->signal_fd = l->timer_fd = l->job_fd = l->tty.fd = -1;
 	term_caps_env(&l->caps, env_get);
 	const char *sock = getenv("SCRY_RPC");
 	if (l->caps.is_dumb) {
 		free(l);
 		if (sock && *sock)
-			return fail(err_new(ERR_ENV, "this terminal (TERM=%s) cannot show a full screen, so there is none to drive",
+			return ops_fail(err_new(ERR_ENV, "this terminal (TERM=%s) cannot show a full screen, so there is none to drive",
 					    getenv("TERM") ? getenv("TERM") : ""), sock);
 		fprintf(stderr, "scry: this terminal (TERM=%s) cannot show a full screen; a line at a time instead (? lists the verbs)\n",
 			getenv("TERM") ? getenv("TERM") : "");
@@ -543,7 +534,7 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 	struct err *e = sock && *sock ? tui_rpc_new(sock, &l->rpc) : NULL;
 	if (e) {
 		free(l);
-		return fail(e, sock);
+		return ops_fail(e, sock);
 	}
 	/* Before a file is read, whose guard takes SIGBUS. */
 	term_tty_catch_faults();
@@ -551,7 +542,7 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 	if (!l->keys) {
 		tui_rpc_free(l->rpc);
 		free(l);
-		return fail(&err_nomem, path);
+		return ops_fail(&err_nomem, path);
 	}
 	l->opening.map = l->keys;
 	block_signals(&old);
@@ -572,7 +563,7 @@ static int run_on(const char *path, const struct ses_project_opts *project)
 	free(l);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e)
-		return fail(e, path);
+		return ops_fail(e, path);
 	return sig ? 128 + sig : 0;
 }
 

@@ -232,6 +232,12 @@ else
 	skip "names of the target" "the assembler refuses such a name"
 fi
 
+# A file's name is the target's word, too.
+EVIL=$'/nowhere/\033]0;owned\007\033[2J'
+for front in "info" "serve" "mcp" "--plain" "" "exec" "batch"; do
+	unlike "no escape of a file's name from: scry $front" $'\033|\007' "$(timeout 20 "$SCRY" $front "$EVIL" </dev/null 2>&1)"
+done
+
 # A deadline.
 status "a deadline of a millisecond ends a long search" 1 "$SCRY" search /usr/bin/python3 --insn '*nosuchthing*' --deadline-ms 1
 # --- lists agree with each other and with what they show ---
