@@ -404,6 +404,7 @@ struct err *ses_project_open(const struct ses_project_opts *opts, struct ses_pro
 	if (!p)
 		return &err_nomem;
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->sync_lock, NULL);
 	pthread_cond_init(&p->changed, NULL);
 	p->threads = opts->threads;
 	p->no_store = opts->no_store;
@@ -460,6 +461,7 @@ void ses_project_close(struct ses_project *p)
 	ses_index_close(p->index);
 	store_close(p->store);
 	pthread_mutex_destroy(&p->lock);
+	pthread_mutex_destroy(&p->sync_lock);
 	pthread_cond_destroy(&p->changed);
 	free(p->bins);
 	free(p->file);
@@ -754,6 +756,8 @@ struct err *ses_project_sync(struct ses_project *p)
 {
 	struct err *first = NULL;
 	bool made = false;
+	/* Who comes while another does it finds it done. */
+	pthread_mutex_lock(&p->sync_lock);
 	for (uint32_t i = 0; i < ses_project_cnt(p) && !is_stopped(p); i++) {
 		struct err *e = sync_one(p, i, &made);
 		if (e && !is_its_own(e) && !first)
@@ -763,6 +767,7 @@ struct err *ses_project_sync(struct ses_project *p)
 	}
 	if (!first && made && !is_stopped(p))
 		first = sweep(p);
+	pthread_mutex_unlock(&p->sync_lock);
 	/* What an analysis needed goes back to the system: a binary costs what is mapped of it. */
 	if (made)
 		malloc_trim(0);

@@ -48,6 +48,7 @@ struct ses_project {
 	pthread_t worker;
 	bool has_worker, wants_sync;
 	atomic_bool stop;
+	pthread_mutex_t sync_lock; /* one brings the index to what is now; taken before `lock` */
 	pthread_mutex_t lock;      /* for what follows, and wants_sync */
 	pthread_cond_t changed;
 	struct project_binary *bins; /* room for two of each: BEFORE are appended */
