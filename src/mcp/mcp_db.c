@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open targets. One is named by the last part of its path, a second of that name gets a number. */
 #include "mcp/mcp_int.h"
+#include "session/project.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +42,9 @@ static void db_free(struct mcp_db *db)
 {
 	if (!db)
 		return;
-	ses_close(db->s);
+	/* A project's session is closed with the project. */
+	if (!db->is_of_project)
+		ses_close(db->s);
 	free(db->name);
 	free(db->path);
 	free(db);
@@ -53,7 +56,8 @@ static struct err *add(struct mcp *m, struct mcp_db *db, bool *ret_is_new, struc
 	struct err *e = NULL;
 	pthread_mutex_lock(&m->lock);
 	struct mcp_db *was = find(m, db->path);
-	db->name = was ? NULL : make_name(m, db->path);
+	if (!was && !db->name)
+		db->name = make_name(m, db->path);
 	if (!was && m->db_cnt == MCP_DBS_MAX)
 		e = err_new(ERR_BUDGET, "open: at most %d files at once", MCP_DBS_MAX);
 	else if (!was && !db->name)
@@ -95,6 +99,38 @@ struct err *mcp_db_open(struct mcp *m, const char *path, bool *ret_is_new, struc
 	return add(m, db, ret_is_new, ret);
 }
 
+/* One of the project's; takes no time where nobody asks: it is opened in the background. */
+static struct err *add_binary(struct mcp *m, const struct ses_binary *b, uint32_t i)
+{
+	struct mcp_db *db = calloc(1, sizeof(*db)), *unused;
+	bool is_new;
+	if (!db)
+		return &err_nomem;
+	*db = (struct mcp_db){.is_of_project = true, .binary = i, .path = strdup(*b->found ? b->found : b->path), .name = strdup(b->label)};
+	struct err *e = db->path && db->name ? ses_project_get(m->project, i, &db->s) : &err_nomem;
+	if (!e)
+		return add(m, db, &is_new, &unused);
+	db_free(db);
+	return e;
+}
+
+struct err *mcp_db_open_project(struct mcp *m, const char *file)
+{
+	const struct ses_project_opts o = {.file = file, .no_store = m->no_store, .background = true, .event_fd = -1};
+	struct err *e = ses_project_open(&o, &m->project);
+	struct arena a = {0};
+	uint32_t cnt = e ? 0 : ses_project_cnt(m->project);
+	for (uint32_t i = 0; i < cnt && !e; i++) {
+		struct ses_binary b;
+		e = ses_project_binary(m->project, i, &a, &b);
+		/* One that cannot be read is the project's to tell (project_list). */
+		if (!e && b.state != SES_BINARY_FAILED)
+			e = add_binary(m, &b, i);
+	}
+	arena_fini(&a);
+	return e;
+}
+
 struct err *mcp_db_find(struct mcp *m, const char *name, struct mcp_db **ret)
 {
 	struct buf names = {0};
@@ -123,6 +159,8 @@ void mcp_dbs_close(struct mcp *m)
 	for (uint32_t i = 0; i < m->db_cnt; i++)
 		db_free(m->dbs[i]);
 	m->db_cnt = 0;
+	ses_project_close(m->project);
+	m->project = NULL;
 }
 
 const char *mcp_db_state(const struct mcp_db *db)

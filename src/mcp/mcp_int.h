@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 /*
- * The Model Context Protocol (modelcontextprotocol.io, revisions 2024-11-05, 2025-03-26 and 2025-06-18) over lines of JSON-RPC. The main
+ * The Model Context Protocol (modelcontextprotocol.io, revisions 2024-11-05 to 2025-11-25) over lines of JSON-RPC. The main
  * thread reads, answers what takes no time and writes; calls of tools and reads of resources are jobs that threads do. What a job
  * needs is in it, so that nothing is shared but open databases, which only grow.
  */
@@ -19,14 +19,18 @@
 #define MCP_JOBS_MAX 64           /* waiting or running; more are not read */
 #define MCP_BYTES_USUAL 24576     /* of an answer */
 #define MCP_BYTES_MAX ((uint64_t)16 << 20)
+#define MCP_RESTS_MAX 8           /* answers that are told in pages */
+#define MCP_RESTS_BYTES ((size_t)64 << 20) /* of them, but for the newest */
 
-enum mcp_version { MCP_2024_11_05, MCP_2025_03_26, MCP_2025_06_18, MCP_VERSION_COUNT };
+enum mcp_version { MCP_2024_11_05, MCP_2025_03_26, MCP_2025_06_18, MCP_2025_11_25, MCP_VERSION_COUNT };
 const char *mcp_version_name(enum mcp_version v);
 
 /* An open target. The name stands for it in calls and addresses of resources. */
 struct mcp_db {
 	char *name, *path;
-	struct ses *s;
+	struct ses *s;            /* the project's, if it is of one */
+	bool is_of_project;
+	uint32_t binary;          /* of the project */
 	uint64_t told_rev;        /* the newest revision that subscribers know of */
 	bool was_pending;
 };
@@ -37,6 +41,8 @@ struct mcp_sub { char *uri; struct mcp_db *db; uint64_t due_ns; /* 0: nothing to
 struct mcp_batch { struct buf out; uint32_t left; };
 
 struct mcp;
+struct mcp_rest;
+struct ses_project;
 
 struct mcp_job {
 	struct mcp *m;
@@ -70,7 +76,11 @@ struct mcp {
 	pthread_mutex_t lock;
 	struct mcp_db *dbs[MCP_DBS_MAX];
 	uint32_t db_cnt;
+	struct ses_project *project; /* or null */
 	VEC(struct mcp_sub) subs;
+	/* Answers of which a part was told (mcp_rest.c); under the lock. */
+	struct mcp_rest *rests[MCP_RESTS_MAX];
+	uint64_t rest_cnt;
 	/* Jobs; queue, running and done under the lock. */
 	pthread_cond_t has_work;
 	struct mcp_job *queue, *queue_end, *running, *done;
@@ -104,6 +114,8 @@ const struct ops_doc *mcp_param(const struct ops_doc *params, const char *name);
 
 /* Opens a file; one that is open is given as it is. Error as ses_open(), budget. */
 _must_use_ struct err *mcp_db_open(struct mcp *m, const char *path, bool *ret_is_new, struct mcp_db **ret);
+/* Opens the binaries of a project, named by their labels, before anything else. Errors as ses_project_open(). */
+_must_use_ struct err *mcp_db_open_project(struct mcp *m, const char *file);
 /* By name or path; null: the only one. Errors not_found, invalid (which of them?). */
 _must_use_ struct err *mcp_db_find(struct mcp *m, const char *name, struct mcp_db **ret);
 void mcp_dbs_close(struct mcp *m);
@@ -120,6 +132,18 @@ _must_use_ struct err *mcp_call_tool(struct mcp_job *job, struct buf *out);
 /* An operation on a database, cut to the budget: `params` by name. */
 struct mcp_ask { struct mcp_db *db; const char *op; const struct ops_doc *params; uint64_t max_bytes; bool wants_wait; };
 _must_use_ struct err *mcp_run_op(struct mcp_job *job, const struct mcp_ask *ask, struct buf *out);
+
+/* --- mcp_rest.c: answers longer than the budget --- */
+
+/* Keeps an answer (JSON, an object) and gives its first page, of at most max_bytes, in its place. False: it stays as it is, because it cannot
+ * be cut at an item (`must`: then it is in pieces of text), or no memory. */
+bool mcp_rest_cut(struct mcp *m, uint64_t max_bytes, bool must, struct buf *out);
+/* Whether this cursor is one of a page's. */
+bool mcp_rest_is(const struct ops_doc *cursor);
+/* The page there. Errors stale (it is kept no longer), budget (the item is longer), invalid. */
+_must_use_ struct err *mcp_rest_next(struct mcp *m, const char *cursor, uint64_t max_bytes, struct buf *out);
+/* Null is accepted. */
+void mcp_rest_free(struct mcp_rest *r);
 
 /* --- mcp_resources.c --- */
 

@@ -432,6 +432,9 @@ static struct err *begin(struct mcp *m, const struct ops_args *args)
 	m->max_bytes = ops_arg_u64(args, "max_bytes", MCP_BYTES_USUAL);
 	if (!e && (m->max_bytes < 256 || m->max_bytes > MCP_BYTES_MAX))
 		e = err_new(ERR_INVALID, "--max-bytes: from 256 to %llu", (unsigned long long)MCP_BYTES_MAX);
+	const char *project = ops_arg_str(args, "project");
+	if (!e && project)
+		e = mcp_db_open_project(m, project);
 	for (size_t i = 0; i < cnt && !e; i++) {
 		struct mcp_db *db;
 		bool is_new;
@@ -472,6 +475,8 @@ int mcp_main(int argc, char **argv)
 		e = serve(m);
 	int status = e ? ops_fail(e, NULL) : mcp_stopped ? 130 : 0;
 	mcp_dbs_close(m);
+	for (size_t i = 0; i < MCP_RESTS_MAX; i++)
+		mcp_rest_free(m->rests[i]);
 	for (size_t i = 0; i < m->subs.cnt; i++)
 		free(m->subs.data[i].uri);
 	VEC_FREE(&m->subs);

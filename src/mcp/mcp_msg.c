@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const version_names[MCP_VERSION_COUNT] = {"2024-11-05", "2025-03-26", "2025-06-18"};
+static const char *const version_names[MCP_VERSION_COUNT] = {"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"};
 
 const char *mcp_version_name(enum mcp_version v)
 {

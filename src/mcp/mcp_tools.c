@@ -2,7 +2,7 @@
 /*
  * The eight tools. Each is an operation of the table, or several that one word chooses from; schemas are made of the table's parameters. Answers
  * are what --json prints, as structured content and as text, and never longer than the budget: a list ends at an item and its cursor goes on
- * there; what cannot be cut is refused, with how much it would be.
+ * there; what an edit or a snippet came to is kept and told in pages (mcp_rest.c); what cannot be cut is refused, with how much it would be.
  */
 #include "mcp/mcp_int.h"
 
@@ -164,6 +164,8 @@ static void put_own_params(struct json *j, const struct tool *t)
 	} else if (t->run == run_run) {
 		put_plain(j, "code", "string", "Python: db is the program, what it leaves in result is the answer");
 	}
+	if (t->run == run_open || t->run == run_edit || t->run == run_run)
+		put_plain(j, "cursor", "string", "next of an answer that was cut: the rest of it; alone");
 }
 
 static const char *required_of(const struct tool *t)
@@ -292,15 +294,19 @@ static struct err *run_cut(struct mcp_job *job, const struct mcp_ask *ask, struc
 		r->status = NULL;
 		if (e || out->len <= ask->max_bytes)
 			return e;
-		/* What changes something is done once, and what it did is told in full. */
-		if (op->cap != SES_CAP_READ)
+		/* What changes something is done once. */
+		if (op->cap != SES_CAP_READ) {
+			(void)mcp_rest_cut(job->m, ask->max_bytes, true, out);
 			return NULL;
+		}
 		/* The same again: it has one item, or cannot be cut. */
 		if (op->shape != OPS_LIST || (out->len == len && aim < ask->max_bytes / 8))
 			break;
 		len = out->len;
 		aim -= MIN(aim, MAX(len - ask->max_bytes, aim / 8));
 	}
+	if (mcp_rest_cut(job->m, ask->max_bytes, false, out))
+		return NULL;
 	len = out->len;
 	out->len = 0;
 	return too_long(ask->op, len, ask->max_bytes);
@@ -317,6 +323,10 @@ struct err *mcp_run_op(struct mcp_job *job, const struct mcp_ask *ask, struct bu
 	if (e)
 		return e;
 	struct rpc_ask r = {.snap = sn, .no_store = m->no_store, .arena = &job->arena};
+	if (ask->db && ask->db->is_of_project) {
+		r.project = m->project;
+		r.binary = ask->db->binary;
+	}
 	r.call = (struct ses_call){.cancel = &job->cancel, .caps = m->caps, .author = m->client, .author_kind = "agent", .meter = &job->meter,
 				 .is_proposing = m->is_proposing};
 	e = run_cut(job, ask, &r, out);
@@ -343,12 +353,41 @@ static struct err *take_common(struct mcp_job *job, struct ops_doc *args, bool h
 	return e;
 }
 
+/* A place may say whose it is: NAME!ADDR, as in projects. `params` has room for one more. */
+static struct err *take_binary(struct mcp_job *job, const struct ops_op *op, struct ops_doc *params)
+{
+	const struct ops_param *p = ops_param_at(op, 0);
+	const struct ops_doc *v = p ? ops_doc_find(params, p->name) : NULL;
+	const char *bang = v && v->kind == OPS_DOC_STRING ? strrchr(v->s, '!') : NULL;
+	struct mcp_db *db;
+	if (!bang || ops_doc_find(params, "db"))
+		return NULL;
+	char *name = arena_strndup(&job->arena, v->s, (size_t)(bang - v->s));
+	struct err *e = name ? mcp_db_find(job->m, name, &db) : &err_nomem;
+	if (e && e->kind == ERR_NOT_FOUND) {
+		/* It may be a name that has one in it. */
+		err_free(e);
+		return NULL;
+	}
+	if (e)
+		return e;
+	struct ops_doc addr = *v, named = {.kind = OPS_DOC_STRING, .s = name, .len = strlen(name)};
+	addr.len -= (size_t)(bang + 1 - v->s);
+	addr.s = bang + 1;
+	drop(params, p->name);
+	set(params, p->name, &addr);
+	set(params, "db", &named);
+	return NULL;
+}
+
 /* An operation on the tool's own arguments. */
 static struct err *run_as(struct mcp_job *job, const struct ops_doc *args, bool has_db, const char *op, struct buf *out)
 {
 	struct mcp_ask ask;
-	struct ops_doc *params = copy_object(args, 0, &job->arena);
-	struct err *e = params ? take_common(job, params, has_db, &ask) : &err_nomem;
+	struct ops_doc *params = copy_object(args, 1, &job->arena);
+	struct err *e = params && has_db ? take_binary(job, ops_find(op), params) : NULL;
+	if (!e)
+		e = params ? take_common(job, params, has_db, &ask) : &err_nomem;
 	if (e)
 		return e;
 	ask.op = op;
@@ -500,8 +539,17 @@ static struct err *run_open(struct mcp_job *job, const struct ops_doc *args, str
 	put_dbs(job->m, &j);
 	json_end_obj(&j);
 	if (!e && out->len > ask.max_bytes)
-		e = too_long("open", out->len, ask.max_bytes);
+		(void)mcp_rest_cut(job->m, ask.max_bytes, true, out);
 	return e;
+}
+
+/* What is left of an answer that had to be cut; whichever tool gave it. */
+static struct err *run_rest(struct mcp_job *job, const struct ops_doc *args, struct buf *out)
+{
+	struct mcp_ask ask;
+	struct ops_doc *own = copy_object(args, 0, &job->arena);
+	struct err *e = own ? take_common(job, own, false, &ask) : &err_nomem;
+	return e ? e : mcp_rest_next(job->m, ops_doc_find(args, "cursor")->s, ask.max_bytes, out);
 }
 
 /* --- the call --- */
@@ -560,6 +608,8 @@ struct err *mcp_call_tool(struct mcp_job *job, struct buf *out)
 	struct err *e;
 	if (!(job->m->caps & t->caps))
 		e = err_fix(err_new(ERR_DENIED, "%s: is not granted here", t->name), "the user grants it: scry mcp --allow");
+	else if (mcp_rest_is(mcp_param(args, "cursor")))
+		e = run_rest(job, args, &answer);
 	else
 		e = t->run(job, args && args->kind == OPS_DOC_OBJECT ? args : &none, &answer);
 	if (e) {

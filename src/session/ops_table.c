@@ -252,6 +252,7 @@ static const struct ops_param p_serve[] = {
 	{NULL}};
 static const struct ops_param p_mcp[] = {
 	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs, open from the start"},
+	{.name = "project", .type = OPS_PATH, .value = "P.json", .help = "the binaries of a project, by their labels"},
 	{.name = "allow", .type = OPS_STRING, .value = "CAPS", .help = "read,edit,run-code,run-target,trace,write-files: some of them (read,edit)"},
 	{.name = "max_bytes", .type = OPS_INT, .value = "N", .help = "bytes of an answer, when a call does not say (24576)"},
 	P_FLAG("propose", "edits wait until somebody accepts them"), P_FLAG("no_store", "keep nothing on disk"), {NULL}};

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`scry mcp` as an agent's program uses it. The client here is strict: every line must be JSON-RPC 2.0, every request answered once and
 nothing else, progress must grow and end with its request, what it sends must fit the schemas it was given, text and structured content must say
-the same. With the client libraries of npm in $SCRY_MCP_NPM (a folder with node_modules) they drive a session, too. Prints TAP. SCRY is the
-program."""
+the same. The clients of npm that `tools/setup mcp` fetches drive a session, too, where they are. Prints TAP. SCRY is the program."""
 import json
 import os
 import queue
@@ -19,7 +18,8 @@ WAIT_S = 120
 ROOT = tempfile.mkdtemp(prefix="scry-mcp-")
 os.environ["SCRY_STORE"] = os.path.join(ROOT, "store")
 HERE = os.path.dirname(os.path.abspath(__file__))
-VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18"]
+NPM = os.path.join(HERE, "../../build-npm")
+VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 count = failed = 0
 
 
@@ -206,6 +206,10 @@ def cli(*args):
     return json.loads(r.stdout) if r.stdout else None
 
 
+def has_python():
+    return os.path.exists(os.path.join(os.environ.get("BUILD") or os.path.dirname(os.path.dirname(os.path.dirname(SCRY))), "python/scry/_scry.abi3.so"))
+
+
 def compile_program():
     path = os.path.join(ROOT, "my prog")
     subprocess.run(["gcc", "-O1", "-g", "-fcf-protection=none", "-fno-pie", "-no-pie", "-o", path, os.path.join(HERE, "../data/prog/sample.c")], check=True)
@@ -324,6 +328,93 @@ def check_edit(c, prog):
     d = c.tool("edit", op="undo", params={"steps": 2})
     ok(len(d["undone"]) == 2 and c.tool("look", addr="square")["items"][0]["name"] == "square", "undo")
     ok(any(i["what"] == "comment" for i in c.tool("look", addr="main")["items"]) is False, "undone is undone")
+
+
+def pages(c, tool, max_bytes, d, **more):
+    """A page and all that follow it."""
+    got = [d]
+    while "next" in d:
+        d = c.tool(tool, cursor=d["next"], max_bytes=max_bytes, **more)
+        got.append(d)
+        if d.get("error") or c.len > max_bytes:
+            raise Broken(f"page {len(got)}: {c.len} bytes, {d.get('error')}")
+    return got
+
+
+def check_rest(c, prog):
+    """What an edit or a snippet came to is within the budget, too, and all of it can be had."""
+    base = int(c.tool("look", addr="main")["items"][0]["addr"], 16)
+    ops = [{"op": "comment", "addr": hex(base + i), "text": f"\u00e9 {i} \\ \" [,]"} for i in range(40)] + [{"op": "rename", "addr": "main", "name": "has space"}]
+    d = c.tool("edit", ops=ops, max_bytes=900)
+    ok(c.len <= 900 and len(d["results"]) < len(ops), "the answer of a long edit ends at an item", c.len)
+    got = pages(c, "edit", 900, d)
+    results = [r for p in got for r in p["results"]]
+    ok([r["status"] for r in results] == ["applied"] * 40 + ["refused"] and {p["rev"] for p in got} == {d["rev"]}, "and goes on exactly there", len(got))
+    ok([r["after"] for r in results[:40]] == [o["text"] for o in ops[:40]], "with every item whole")
+    want = {i["addr"]: i["after"] for i in cli("journal", prog, "--since", str(d["rev"] - 1))["items"]}
+    ok(want == {r["addr"]: r["after"] for r in results[:40]}, "which was done once")
+    ok(pages(c, "list", 5000, c.tool("edit", cursor=d["next"], max_bytes=5000), op="info")[-1]["results"][-1]["status"] == "refused", "a page can be asked for again, of any tool and size")
+    ok(c.tool("edit", op="undo")["undone"], "and it is taken back at once")
+    for cursor in ("rest.", "rest.1", "rest.1.1x", "rest.-1.0", "rest.1.99999999999999999999999", f"rest.{d['next'].split('.')[1]}.1000000"):
+        e = c.tool("edit", cursor=cursor)["error"]
+        ok(e["kind"] in ("invalid", "stale"), f"{cursor} is no page", e)
+    kept = c.tool("edit", ops=ops, dry_run=True, max_bytes=900)["next"]
+    for i in range(8):
+        c.tool("edit", ops=ops, dry_run=True, max_bytes=900)
+    ok(c.tool("edit", cursor=kept)["error"]["kind"] == "stale", "what is not kept any more is stale")
+    text = "\u20ac" * 700
+    d = c.tool("edit", ops=[{"op": "comment", "addr": "main", "text": text}], max_bytes=400)
+    got = pages(c, "edit", 400, d)
+    whole = json.loads("".join(p["part"] for p in got))
+    ok(whole["results"][0]["after"] == text and [p["at"] for p in got[:2]] == [0, len(got[0]["part"].encode())], "an item longer than the budget comes in pieces of text", len(got))
+    c.tool("edit", op="undo")
+    asks = [{"op": "resolve", "params": {"name": ["main"]}}] * 20
+    got = pages(c, "list", 700, c.tool("list", op="multi", params={"ops": asks}, max_bytes=700), op="multi")
+    ok([r["items"][0]["name"] for p in got for r in p["results"]] == ["main"] * 20 and len(got) > 2, "several questions are answered in pages")
+
+
+def check_rest_code(prog):
+    if not has_python():
+        skip("a snippet's answer in pages", "this build has no Python: its headers (python3-dev) were not there")
+        return
+    c = Client(prog, "--allow", "read,run-code")
+    d = c.tool("run", code="result = {'n': 1, 'of': [{'i': i, 'nest': [[i], {'a': '['}]} for i in range(300)]}", max_bytes=1000)
+    if not ok(d["end"] == "done" and d["result"], "a snippet that answers much", d):
+        return
+    got = pages(c, "run", 1000, d)
+    ok([x["i"] for p in got for x in p["result"]["of"]] == list(range(300)) and all(p["result"]["n"] == 1 for p in got), "a snippet's answer is told in pages", len(got))
+    d = c.tool("run", code="print('\\u00e9\\n' * 3000); result = 7", max_bytes=2000)
+    whole = json.loads("".join(p["part"] for p in pages(c, "run", 2000, d)))
+    ok(whole["output"] == "\u00e9\n" * 3000 + "\n" and whole["result"] == 7, "or in pieces", whole["end"])
+    c.close()
+
+
+def check_project(prog):
+    p = os.path.join(ROOT, "p.json")
+    other = os.path.join(ROOT, "other")
+    libc = next((w for w in subprocess.run(["ldd", "/bin/true"], capture_output=True, text=True).stdout.split() if w.startswith("/") and "libc.so" in w), None)
+    with open(p, "w") as f:
+        json.dump({"binaries": [{"path": prog, "label": "one"}, {"path": other}, *([{"path": libc, "label": "libc"}] if libc else [])]}, f)
+    # Analysed before: a sanitizer's allocator does not survive a fork beside other threads, and analysis forks.
+    for path in [prog, other] + [libc] * bool(libc):
+        cli("analyze", path)
+    c = Client("--project", p)
+    names = [d["db"] for d in c.tool("open")["databases"]]
+    ok(names == ["one", "other"] + ["libc"] * bool(libc), "a project's binaries are open, by their labels", names)
+    ok(c.tool("look", addr="main", db="one")["items"][0]["name"] == "main", "each answers")
+    d = c.tool("look", addr="one!square+1")
+    ok(d["items"][0]["name"].startswith("square"), "a place may say whose it is", d)
+    ok(c.tool("look", addr="nobody!main")["error"]["kind"] == "invalid" and c.tool("look", addr="one!nowhere")["error"]["kind"] == "not_found", "which has to be right")
+    if libc:
+        d = c.tool("list", db="libc", op="xrefs", params={"addr": "puts"})
+        ok(any(i.get("binary") == "one" for i in d.get("items", [])), "references from other binaries are there", d)
+    ok({u["uri"].split("/")[2] for u in c.ask("resources/list")["resources"]} == set(names), "and resources of each")
+    ok(c.tool("open", path=prog)["db"] == "one", "opening one of them opens nothing")
+    c.tool("edit", db="one", ops=[{"op": "comment", "addr": "main", "text": "in a project"}])
+    ok(cli("journal", prog)["items"][-1]["after"] == "in a project", "an edit is of its binary")
+    ok(c.close() == 0, "and it ends in peace")
+    r = subprocess.run([SCRY, "mcp", "--project", os.path.join(ROOT, "nothere.json")], stdin=subprocess.DEVNULL, capture_output=True)
+    ok(r.returncode and b"nothere" in r.stderr, "a project that is not there is told at once")
 
 
 def check_dbs(c, prog):
@@ -512,7 +603,7 @@ def check_propose(prog):
     ok(len(theirs) == 1 and c.tool("edit", op="refuse", params={"id": [str(theirs[0])]})["error"]["kind"] == "not_found", "another's is not refused by number")
     ok(c.tool("edit", op="refuse", params={"author": "other"})["total"] == 2 and [p["author"] for p in cli("proposals", prog)["items"]] == ["other"],
        "nor by author: what one refuses is one's own")
-    if os.path.exists(os.path.join(os.environ.get("BUILD") or os.path.dirname(os.path.dirname(os.path.dirname(SCRY))), "python/scry/_scry.abi3.so")):
+    if has_python():
         d = c.tool("run", code=f"args = {['testclient', prog]!r}\n{SNIPPET}")
         r = d["result"] or {}
         ok(r.get("one") == ["proposed"] and r.get("block") == ["proposed"], "a snippet's edits are proposed", d)
@@ -600,30 +691,38 @@ ok(true, "the end");
 
 
 def check_npm(prog):
-    npm = os.environ.get("SCRY_MCP_NPM", "")
-    sdk = os.path.join(npm, "node_modules/@modelcontextprotocol/sdk")
-    if not npm or not os.path.isdir(sdk) or not shutil.which("node"):
-        skip("a session of @modelcontextprotocol/sdk", "no SCRY_MCP_NPM (npm install --prefix DIR @modelcontextprotocol/sdk @modelcontextprotocol/inspector)")
-        skip("a session of the inspector", "no SCRY_MCP_NPM")
+    sdk, inspector = (os.path.join(NPM, "node_modules", p) for p in ("@modelcontextprotocol/sdk", "@modelcontextprotocol/inspector-cli/build/cli.js"))
+    why = "no node" if not shutil.which("node") else "not fetched: tools/setup mcp" if not os.path.isdir(sdk) or not os.path.isfile(inspector) else None
+    if why:
+        skip("a session of @modelcontextprotocol/sdk", why)
+        skip("a session of the inspector", why)
         return
-    script = os.path.join(npm, "scry-session.mjs")
+    script = os.path.join(ROOT, "session.mjs")
     with open(script, "w") as f:
         f.write(SDK)
+    os.symlink(os.path.join(NPM, "node_modules"), os.path.join(ROOT, "node_modules"))
     env = {**os.environ, "SCRY_STORE": os.path.join(ROOT, "store")}
     r = subprocess.run(["node", script, SCRY, prog], capture_output=True, text=True, env=env, timeout=WAIT_S)
-    os.unlink(script)
     for line in r.stdout.splitlines():
         if line.startswith(("ok", "not ok")):
             ok(line.startswith("ok"), "sdk: " + line.split(" - ")[1], r.stderr)
     ok(r.returncode == 0 and "the end" in r.stdout, "a session of @modelcontextprotocol/sdk", r.stderr)
-    inspector = os.path.join(npm, "node_modules/.bin/mcp-inspector")
-    if not os.path.exists(inspector):
-        skip("a session of the inspector", "it is not in SCRY_MCP_NPM")
-        return
-    for args, want in ((["--method", "tools/list"], '"look"'), (["--method", "resources/list"], "scry://"),
-                       (["--method", "tools/call", "--tool-name", "look", "--tool-arg", "addr=main"], '"main')):
-        r = subprocess.run(["node", inspector, "--cli", SCRY, "mcp", prog, *args], capture_output=True, text=True, env=env, timeout=WAIT_S)
-        ok(r.returncode == 0 and want in r.stdout, "inspector: " + args[1], r.stdout, r.stderr)
+    edits = '[{"op":"comment","addr":"square","text":"by the inspector"}]'
+    for args, good in ((["tools/list"], lambda d: len(d["tools"]) == 8),
+                       (["tools/call", "--tool-name", "look", "--tool-arg", "addr=main"], lambda d: d["structuredContent"]["items"][0]["name"] == "main"),
+                       (["tools/call", "--tool-name", "find", "--tool-arg", "name=square"], lambda d: len(d["structuredContent"]["items"]) == 1),
+                       (["tools/call", "--tool-name", "list", "--tool-arg", "op=functions", "limit=3"], lambda d: len(d["structuredContent"]["items"]) == 3),
+                       (["tools/call", "--tool-name", "edit", "--tool-arg", f"ops={edits}"], lambda d: d["structuredContent"]["results"][0]["status"] == "applied"),
+                       (["tools/call", "--tool-name", "edit", "--tool-arg", "op=undo"], lambda d: len(d["structuredContent"]["undone"]) == 1),
+                       (["tools/call", "--tool-name", "trace"], lambda d: d["isError"]),
+                       (["resources/list"], lambda d: len(d["resources"]) == 4), (["resources/templates/list"], lambda d: len(d["resourceTemplates"]) == 1),
+                       (["resources/read", "--uri", "scry://my%20prog/info"], lambda d: json.loads(d["contents"][0]["text"])["format"] == "ELF64")):
+        r = subprocess.run(["node", inspector, "--cli", SCRY, "mcp", prog, "--method", *args], capture_output=True, text=True, env=env, timeout=WAIT_S)
+        try:
+            good = r.returncode == 0 and good(json.loads(r.stdout))
+        except (ValueError, KeyError) as e:
+            good = ok(False, f"inspector: {e!r}") and False
+        ok(good, "inspector: " + " ".join(a for a in args if not a.startswith("--")), r.stdout, r.stderr)
 
 
 def main():
@@ -633,6 +732,7 @@ def main():
     check_tools(c)
     check_read(c, prog)
     check_edit(c, prog)
+    check_rest(c, prog)
     check_dbs(c, prog)
     check_resources(c, prog)
     check_hostile(c)
@@ -641,6 +741,8 @@ def main():
     check_cancel(prog)
     check_caps(prog)
     check_propose(prog)
+    check_rest_code(prog)
+    check_project(prog)
     check_end(prog)
     check_npm(prog)
 
