@@ -44,7 +44,9 @@ static void demangle_put(const char *s, size_t len, void *opaque)
 	struct demangle_out *out = opaque;
 	if (len > sizeof(out->text) - out->len)
 		longjmp(out->stop, 1);
-	memcpy(out->text + out->len, s, len);
+	/* Of an empty identifier there is no text at all. */
+	if (len)
+		memcpy(out->text + out->len, s, len);
 	out->len += len;
 }
 

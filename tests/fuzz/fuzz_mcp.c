@@ -22,6 +22,8 @@ static void clean(void)
 {
 	char command[64];
 	mcp_dbs_close(server);
+	for (size_t i = 0; i < MCP_RESTS_MAX; i++)
+		mcp_rest_free(server->rests[i]);
 	free(server);
 	snprintf(command, sizeof(command), "%s/lib.so", folder);
 	unlink(command);

@@ -377,14 +377,17 @@ MCP = [
     ("list", {"op": "symbols", "params": {"filter": "a"}}), ("list", {"op": "heads", "params": {"addr": "0x1000", "count": 30}, "max_bytes": 300}),
     ("list", {"op": "multi", "params": {"ops": [{"op": "info"}, {"op": "bytes", "params": {"addr": "0x1000", "len": 8}}]}}),
     ("edit", {"ops": [{"op": "rename", "addr": "0x1000", "name": "n"}], "dry_run": True, "if_rev": 0}),
-    ("edit", {"op": "comment", "params": {"addr": "0x1000", "text": "c"}}), ("run", {"code": "1"}), ("trace", {}), ("reference", {"word": ["rename"]})]]
+    ("edit", {"op": "comment", "params": {"addr": "0x1000", "text": "c"}}), ("run", {"code": "1"}), ("trace", {}), ("reference", {"word": ["rename"]}),
+    ("edit", {"ops": [{"op": "comment", "addr": f"0x{0x1000 + i:x}", "text": "c" * 40} for i in range(24)], "dry_run": True, "max_bytes": 400}),
+    ("edit", {"cursor": "rest.1.3"}), ("edit", {"ops": [{"op": "comment", "addr": "0x1000", "text": "\u00e9\"" * 900}], "dry_run": True}),
+    ("list", {"op": "info", "cursor": "rest.2.1700", "max_bytes": 256}), ("look", {"addr": "lib.so!0x1000"})]]
 
 
 def mcp(folder):
     def line(i, m, p):
         return json.dumps({"jsonrpc": "2.0", "id": i, "method": m, **({} if p is None else {"params": p})}).encode() + b"\n"
     rows = [line(i, m, p) for i, (m, p) in enumerate(MCP)]
-    seeds = [b"\x06" + r for r in rows] + [b"\x00" + b"".join(rows), b"\x07" + b"[" + b",".join(r.strip() for r in rows) + b"]\n", b"\x00" + rows[2],
+    seeds = [b"\x06" + r for r in rows] + [b"\x00" + b"".join(rows), b"\x06" + b"".join(rows[-5:]), b"\x05" + b"[" + b",".join(r.strip() for r in rows) + b"]\n", b"\x00" + rows[2],
              b'\x04{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}\n{"id":1}\n[]\n[{}]\nx\n{"id":null,"method":"ping"}\n']
     for i, row in enumerate(seeds):
         with open(os.path.join(folder, f"m{i}"), "wb") as f:

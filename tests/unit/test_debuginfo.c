@@ -35,6 +35,7 @@ static void test_demangle_known_names(void **state)
 	expect_name("_Z3barv.cold", "bar() [clone .cold]");
 	expect_name("_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE", "core::fmt::Formatter::write_str");
 	expect_name("_RNvCs1234_7mycrate3foo", "mycrate::foo");
+	expect_name("_RNvC0foo16example_function", NULL);
 	expect_name("_RNvMCs1234_7mycrateNtB2_3Foo3new", "<mycrate::Foo>::new");
 	expect_name("_D3std5stdio7writelnFZv", "std.stdio.writeln()");
 	expect_name("main", NULL);
