@@ -35,6 +35,17 @@ static struct err *open_edits(struct ses *s, bool is_read_only, struct edits **r
 	return NULL;
 }
 
+/* For reading; null when nobody wrote anything yet, which is an empty journal. */
+static struct err *open_reader(struct ses *s, struct edits **ret)
+{
+	struct err *why = open_edits(s, true, ret);
+	if (!why || why->kind != ERR_NOT_FOUND)
+		return why;
+	err_free(why);
+	*ret = NULL;
+	return NULL;
+}
+
 /*
  * The connection that writes. It is kept: opening and closing one costs a checkpoint of the log, many times what an edit
  * does. The lock is held until unlock_writer().
@@ -105,8 +116,8 @@ static struct err *take_news(struct ses *s)
 	pthread_mutex_lock(&s->edits_lock);
 	_cleanup_writer_ struct ses *locked = s;
 	_cleanup_edits_ struct edits *e = NULL;
-	struct err *why = open_edits(s, true, &e);
-	return why ? why : refresh_from(s, e);
+	struct err *why = open_reader(s, &e);
+	return why || !e ? why : refresh_from(s, e);
 }
 
 struct err *ses_refresh(struct ses *s)
@@ -336,8 +347,8 @@ struct err *ses_proposals(struct ses *s, const struct ses_proposals_ask *ask, st
 		return NULL;
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
 	_cleanup_edits_ struct edits *e = NULL;
-	struct err *why = open_edits(s, true, &e);
-	if (!why)
+	struct err *why = open_reader(s, &e);
+	if (!why && e)
 		why = edits_proposals(e, &want, a, &list, ret_cnt, ret_total);
 	*ret = why ? NULL : ARENA_ARRAY(a, struct ses_proposal, *ret_cnt + 1u);
 	if (why || !*ret)
@@ -433,8 +444,10 @@ struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct
 		return open_edits(s, true, NULL);
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
 	_cleanup_edits_ struct edits *e = NULL;
-	struct err *why = open_edits(s, true, &e);
-	if (!why)
+	*ret_cnt = 0;
+	*ret_total = 0;
+	struct err *why = open_reader(s, &e);
+	if (!why && e)
 		why = edits_journal(e, &(struct edits_journal_ask){ask->since, ask->first_seq, ask->limit}, a, &j, ret_cnt, ret_total);
 	return why ? why : take_entries(j, *ret_cnt, a, ret);
 }
@@ -447,8 +460,10 @@ struct err *ses_changes(struct ses *s, const struct ses_changes_ask *ask, struct
 		return open_edits(s, true, NULL);
 	_cleanup_as_ struct store_as as = store_as_user(s->store);
 	_cleanup_edits_ struct edits *e = NULL;
-	struct err *why = open_edits(s, true, &e);
-	if (!why)
+	*ret_cnt = 0;
+	*ret_total = 0;
+	struct err *why = open_reader(s, &e);
+	if (!why && e)
 		why = edits_changes(e, &(struct edits_changes_ask){ask->since, ask->offset, ask->limit}, a, &j, ret_cnt, ret_total);
 	return why ? why : take_entries(j, *ret_cnt, a, ret);
 }

@@ -444,9 +444,46 @@ static void test_etags(void **state)
 	ses_close(s);
 }
 
+static void run(const char *before, const char *after)
+{
+	char cmd[512];
+	snprintf(cmd, sizeof(cmd), "%s %s%s", before, work, after);
+	FILE *p = popen(cmd, "r");
+	assert_non_null(p);
+	assert_int_equal(pclose(p), 0);
+}
+
+/* A journal that somebody is about to make is an empty one, whoever looks meanwhile. */
+static void test_no_journal_yet(void **state)
+{
+	char store[128];
+	snprintf(store, sizeof(store), "%s/none", work);
+	assert_int_equal(setenv("SCRY_STORE", store, 1), 0);
+	struct ses *s = open_target();
+	for (size_t i = 0; i < 2; i++) {
+		struct arena a = {0};
+		struct ses_entry *j;
+		struct ses_proposal *p;
+		uint32_t cnt = 9;
+		uint64_t total = 9;
+		run("rm -f", "/none/*/edits.db*");
+		if (i) /* begun, but empty */
+			run("for d in", "/none/*/; do : >\"$d/edits.db\"; done");
+		assert_null(ses_journal(s, &(struct ses_journal_ask){.first_seq = 1, .limit = 9}, &a, &j, &cnt, &total));
+		assert_true(!cnt && !total);
+		assert_null(ses_changes(s, &(struct ses_changes_ask){.limit = 9}, &a, &j, &cnt, &total));
+		assert_true(!cnt && !total);
+		assert_null(ses_proposals(s, &(struct ses_proposals_ask){.limit = 9}, &a, &p, &cnt, &total));
+		assert_true(!cnt && !total);
+		assert_null(ses_refresh(s));
+		arena_fini(&a);
+	}
+	ses_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_etags),
-					   cmocka_unit_test(test_facts)};
+					   cmocka_unit_test(test_facts), cmocka_unit_test(test_no_journal_yet)};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
