@@ -408,6 +408,12 @@ static bool put_target(struct cprint_printer *p, ir_ref r)
 
 static void put_label(struct cprint_printer *p, uint32_t block)
 {
+	char name[128];
+	uint64_t va = p->f->blocks[block].va;
+	if (va != UINT64_MAX && p->opts->label_of && p->opts->label_of(p->opts->ctx, va, name, sizeof(name))) {
+		buf_add_str(p->text, name);
+		return;
+	}
 	buf_add_ch(p->text, 'b');
 	buf_add_dec(p->text, block);
 }

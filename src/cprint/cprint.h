@@ -35,6 +35,8 @@ struct cprint_opts {
 	const char *(*name_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
 	/* Whether the code at an address has a C form, whose name is put into `buf`; null: none has. Calls and jumps there go to that. */
 	bool (*fn_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
+	/* The label of the block at an address: an identifier that no other block of the function has; false, or null: its number. */
+	bool (*label_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
 	void *ctx;
 	struct arena *scratch; /* used up, nothing of the result lies in it; null: one of its own */
 };

@@ -69,6 +69,7 @@ void ses_code_name(struct ses_snap *sn, uint32_t func, char *out, size_t cap)
 struct names {
 	struct ses_snap *sn;
 	const struct ses_code_set *set;
+	uint64_t func_va;
 };
 
 static const char *comment_of(void *ctx, uint64_t va, char *out, size_t cap)
@@ -86,6 +87,22 @@ static bool fn_of(void *ctx, uint64_t va, char *out, size_t cap)
 		return false;
 	ses_code_name(n->sn, func, out, cap);
 	return true;
+}
+
+/* What somebody, or the file, calls the block; where the function begins that is the function's name. */
+static bool label_of(void *ctx, uint64_t va, char *out, size_t cap)
+{
+	const struct names *n = ctx;
+	char name[256];
+	uint32_t loc = space_loc(n->sn->space, va);
+	if (va == n->func_va || loc == LOC_NONE)
+		return false;
+	size_t len = n->sn->edits ? ses_edit_name_put(n->sn, va, name, sizeof(name)) : 0;
+	const struct image_name *own = len ? NULL : image_name_at(n->sn->im, loc);
+	struct ses_text t = len ? ses_text_of(name, len) : own ? ses_pool(n->sn, own->name) : ses_text_of("", 0);
+	if (t.len)
+		make_name(t.s, t.len, va, out, cap);
+	return t.len != 0;
 }
 
 static void keep_word(struct ses_code *c, uint64_t v)
@@ -125,12 +142,13 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 	const struct image_func *funcs = image_funcs(sn->im, &cnt);
 	if (func >= cnt)
 		return err_new(ERR_NOT_FOUND, "there is no function %u", func);
-	ret->va = space_va(sn->space, funcs[func].loc);
+	ret->va = names->func_va = space_va(sn->space, funcs[func].loc);
 	ret->word_cnt = 0;
 	ses_code_name(sn, func, ret->name, sizeof(ret->name));
 	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
 	const struct cprint_opts opts = {
-		.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .ctx = names, .scratch = scratch,
+		.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .label_of = label_of, .ctx = names,
+		.scratch = scratch,
 	};
 	if (!e)
 		e = cprint_func(f, &opts, &ret->text, wants_map ? &ret->map : NULL);
@@ -149,13 +167,13 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 
 struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, struct arena *scratch, struct ses_code *ret)
 {
-	struct names names = {sn, NULL};
+	struct names names = {.sn = sn};
 	return make(&names, func, wants_map, scratch, ret);
 }
 
 struct err *ses_code_func_in(struct ses_snap *sn, uint32_t func, const struct ses_code_set *set, struct arena *scratch,
 			     struct ses_code *ret)
 {
-	struct names names = {sn, set};
+	struct names names = {.sn = sn, .set = set};
 	return make(&names, func, false, scratch, ret);
 }

@@ -30,6 +30,15 @@ like "a block comment before the statement" '^	/\* above \*/$' "$(grep -B0 above
 status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/said.c" -o /dev/null
 "$SCRY" undo $F 3 >/dev/null
 is "taken back it is gone" 0 "$("$SCRY" decompile $F main | grep -c 'say\|above\|two')"
+# A block's name is its label's, as an identifier; the function's own first block has the function's name.
+block=$("$SCRY" decompile $F main | sed -nE 's,^b[0-9]+:; /\* (0x[0-9a-f]+) \*/$,\1,p' | sed -n 3p)
+"$SCRY" rename $F "$block" 'for' >/dev/null
+"$SCRY" decompile $F main >"$WORK/named.c"
+like "a label has its block's name" "^for_${block#0x}:; /. $block ./\$" "$(cat "$WORK/named.c")"
+like "and so has what goes there" "goto for_${block#0x};" "$(cat "$WORK/named.c")"
+status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/named.c" -o /dev/null
+"$SCRY" undo $F >/dev/null
+is "taken back it is a number" 0 "$("$SCRY" decompile $F main | grep -c for_)"
 if build lit gcc -O1 -fcf-protection=none -x c - <<'C'; then
 int f(int c) { return c == 0x41 ? 0x1234 : c + 0x77; }
 int main(int c, char **v) { return f(c); }
