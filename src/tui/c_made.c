@@ -136,4 +136,7 @@ void tui_c_fini(struct tui *t)
 	for (int i = 0; i < TUI_C_KEPT; i++)
 		made_free(take_ptr(t->c.made[i]));
 	t->c.shown = NULL;
+	t->c.rows_of = NULL;
+	VEC_FREE(&t->c.folds);
+	VEC_FREE(&t->c.rows);
 }

@@ -86,7 +86,7 @@ static void run(struct tui_job *j)
 		e->err = ops_call(j->snap, &call, e->op, (const char *const *)e->words, &e->arena, &rows);
 		if (is_decision(e)) {
 			e->err = read_decided(e, &rows, e->err);
-			struct err *unread = tui_proposals_count(e->ses, &e->wait);
+			struct err *unread = tui_proposals_count(e->ses, false, &e->wait);
 			e->wait = unread ? UINT64_MAX : e->wait;
 			err_free(unread);
 		}

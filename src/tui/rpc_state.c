@@ -148,7 +148,7 @@ static void put_c_cursor(struct tui *t, struct json *j)
 	if (!c->shown)
 		return;
 	const struct ses_c *text = &c->shown->c;
-	put_num(j, "line", c->line - c->top);
+	put_num(j, "line", tui_c_row_of(t, c->line) - tui_c_row_of(t, c->top));
 	put_num(j, "text_line", c->line + 1);
 	put_num(j, "text_lines", text->line_cnt);
 	put_num(j, "col", (uint64_t)MAX(c->col, 0));
@@ -316,15 +316,19 @@ static void put_c_lines(const struct tui *t, int from, int to, struct json *j)
 {
 	const struct tui_c *c = &t->c;
 	const struct ses_c *text = &c->shown->c;
-	for (int i = from; i < to && c->top + (uint32_t)i < text->line_cnt; i++) {
-		const struct ses_c_line *l = &text->lines[c->top + (uint32_t)i];
+	uint32_t top = tui_c_row_of(t, c->top);
+	for (int i = from; i < to && top + (uint32_t)i < tui_c_row_cnt(t); i++) {
+		uint32_t line = tui_c_row_line(t, top + (uint32_t)i), hidden = tui_c_hidden(t, line);
+		const struct ses_c_line *l = &text->lines[line];
 		json_obj(j);
 		put_num(j, "line", (uint64_t)i);
-		put_num(j, "text_line", c->top + (uint64_t)i + 1);
+		put_num(j, "text_line", line + 1u);
 		if (l->addr_cnt)
 			put_addr(j, "addr", text->addrs[l->first_addr]);
 		put_text(j, "text", (struct ses_text){text->text.s + l->off, l->len});
-		put_bool(j, "cursor", c->top + (uint32_t)i == c->line);
+		if (hidden)
+			put_num(j, "folded", hidden);
+		put_bool(j, "cursor", line == c->line);
 		json_end_obj(j);
 	}
 }

@@ -130,12 +130,12 @@ static uint64_t cursor_va(struct tui *t)
 	return va;
 }
 
-/* In C plain words are looked for in the text of the function; everything else, and "text:", in the whole file. */
+/* In C plain words and patterns are looked for in the text of the function; everything else, and "text:", in the whole file. */
 static bool is_in_c(const struct tui *t)
 {
 	const char *what;
-	tui_search_kind(t->search_text, &what);
-	return tui_focus(t) == TUI_V_C && what == t->search_text;
+	int kind = tui_search_kind(t->search_text, &what);
+	return tui_focus(t) == TUI_V_C && (what == t->search_text || kind == SES_SEARCH_REGEX);
 }
 
 void tui_search_start(struct tui *t, const char *text, bool is_all, bool back)

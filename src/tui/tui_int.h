@@ -291,6 +291,19 @@ bool tui_graph_block(const struct tui *t, uint64_t *ret_va, uint64_t *ret_end);
 
 /* --- C of a function: c_made.c makes it in jobs, view_c.c shows it --- */
 
+/* What is folded away, as it is remembered: a block of a function by where it begins. */
+struct tui_c_fold {
+	uint64_t func, va;
+	uint32_t depth;           /* braces around it */
+	bool is_label;            /* it is what stands behind a label, else between braces */
+};
+
+struct tui_c_block {
+	uint32_t head, last;      /* lines: the one that stays, the last one that goes */
+	struct tui_c_fold key;
+	bool is_part;             /* of a label's block, whose braces these are */
+};
+
 struct tui_c_made {
 	struct arena arena;
 	uint64_t func;
@@ -298,6 +311,8 @@ struct tui_c_made {
 	struct ses_c c;
 	struct err *err;             /* there is none, and why */
 	uint64_t used;               /* clock of the last use */
+	struct tui_c_block *blocks;  /* c_fold.c; null until somebody folds */
+	uint32_t block_cnt;
 };
 
 #define TUI_C_KEPT 16 /* functions */
@@ -322,7 +337,27 @@ struct tui_c {
 	uint64_t clock;
 	struct tui_job *job;
 	uint64_t job_func;
+	VEC(struct tui_c_fold) folds; /* sorted */
+	const struct tui_c_made *rows_of; /* what `rows` was made of; null: it is to be made anew */
+	bool has_folds;           /* something of it is folded: rows are not lines */
+	VEC(uint32_t) rows;       /* the lines that are left */
 };
+/* Rows of the text shown: its lines without what is folded. Remakes them when they are of another text or of other folds. */
+void tui_c_rows_make(struct tui *t, struct tui_c_made *m);
+uint32_t tui_c_row_cnt(const struct tui *t);
+uint32_t tui_c_row_line(const struct tui *t, uint32_t row);
+/* Of a line that is folded away the row of what it is folded into. */
+uint32_t tui_c_row_of(const struct tui *t, uint32_t line);
+/* How many lines are folded into this one; 0: it is none of those. */
+uint32_t tui_c_hidden(const struct tui *t, uint32_t line);
+/* Folds the block that *line is in, or unfolds it; *line becomes the one that stays. False: there is none, or no memory. */
+bool tui_c_fold_toggle(struct tui *t, struct tui_c_made *m, uint32_t *line);
+/* Folds every block of the body; unfolds all when any is folded. False: there is none. */
+bool tui_c_fold_all(struct tui *t, struct tui_c_made *m);
+/* Nothing that a line is in stays folded. */
+void tui_c_unfold_at(struct tui *t, struct tui_c_made *m, uint32_t line);
+/* The address of the block behind a label's line. */
+uint64_t tui_c_label_va(const struct tui_c_made *m, uint32_t line);
 /* The newest C of a function that is there, null when there is none yet; what is missing or of an older snapshot is being made
  * afterwards, and what is being made of another function is not wanted any more. */
 struct tui_c_made *tui_c_get(struct tui *t, uint64_t func);
@@ -543,8 +578,8 @@ bool tui_define_tell(struct tui *t, const struct ses_edit *e);
 void tui_edits_show(struct tui *t, struct ses_head *lines, uint32_t cnt);
 void tui_edits_finish(struct tui *t);
 
-/* Proposals that wait to be decided. */
-_must_use_ struct err *tui_proposals_count(struct ses *s, uint64_t *ret);
+/* How many proposals wait to be decided, or were made ever. */
+_must_use_ struct err *tui_proposals_count(struct ses *s, bool is_ever, uint64_t *ret);
 
 /* --- places and search -------------------------------------------------------------------------------------------------- */
 
@@ -689,8 +724,8 @@ struct tui {
 	struct tui_job *found_job;     /* fills `found`, which the view of matches shows */
 	struct tui_found *found;
 	char changed[120];             /* the newest entry of the journal, "" none */
-	bool has_proposals;            /* proposals_waiting was read */
-	uint64_t proposals_waiting;
+	bool has_proposals;            /* these were read */
+	uint64_t proposals_waiting, proposals_ever;
 
 	struct tui_job *refresh_job;   /* reads what others committed */
 	uint64_t refresh_due_ns, refresh_last_ns; /* when the next one is due, 0: not; began */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "session/regex.h"
 #include "tui/c_lex.h"
 #include "tui/tui_int.h"
 
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /*
  * C of the function under the cursor. The text is made once (c_made.c); a frame takes apart only the lines it shows. The cursor is
@@ -13,7 +15,14 @@
  */
 #define TAB_COLS 4
 #define WHEEL_MAX 64
-#define WORD_MAX 200
+#define REGEX_NS 1000000000u /* of one search */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 
 static const char *line_of(const struct tui_c_made *m, uint32_t line, uint32_t *ret_len)
 {
@@ -126,10 +135,15 @@ static void settle(struct tui *t, struct tui_c_made *m)
 	struct tui_c *c = &t->c;
 	uint64_t va = c->va;
 	c->shown = m;
+	c->rows_of = NULL;
+	tui_c_rows_make(t, m);
 	c->is_selecting = false;
 	bool is_kept = c->has_keep && c->keep_line < m->c.line_cnt &&
 		       (line_has(m, c->keep_line, va) || ses_c_addr_of(&m->c, c->keep_line) == va);
-	set_line(t, m, is_kept ? c->keep_line : ses_c_line_at(&m->c, va));
+	uint32_t line = is_kept ? c->keep_line : ses_c_line_at(&m->c, va);
+	if (tui_focus(t) == TUI_V_C)
+		tui_c_unfold_at(t, m, line);
+	set_line(t, m, line);
 	c->top = is_kept ? MIN(c->keep_top, c->line) : 0;
 	c->want_context = !is_kept;
 	c->has_keep = false;
@@ -146,7 +160,9 @@ static void settle(struct tui *t, struct tui_c_made *m)
 void tui_c_replaced(struct tui *t, const struct tui_c_made *old, struct tui_c_made *next)
 {
 	struct tui_c *c = &t->c;
+	uint32_t above = tui_c_row_of(t, c->line) - MIN(tui_c_row_of(t, c->top), tui_c_row_of(t, c->line));
 	c->shown = NULL;
+	c->rows_of = NULL;
 	if (next->err || !next->c.line_cnt || !old->c.line_cnt)
 		return;
 	uint32_t old_len, next_len, line = c->line;
@@ -158,10 +174,11 @@ void tui_c_replaced(struct tui *t, const struct tui_c_made *old, struct tui_c_ma
 		int64_t at = (int64_t)ses_c_line_at(&next->c, va) + c->line - ses_c_line_at(&old->c, va);
 		line = (uint32_t)MAX(MIN(at, (int64_t)next->c.line_cnt - 1), 0);
 	}
-	uint32_t above = c->line - MIN(c->top, c->line);
 	c->shown = next;
+	tui_c_rows_make(t, next);
 	c->line = line;
-	c->top = line - MIN(above, line);
+	uint32_t row = tui_c_row_of(t, line);
+	c->top = tui_c_row_line(t, row - MIN(above, row));
 	c->anchor = MIN(c->anchor, next->c.line_cnt - 1);
 }
 
@@ -188,6 +205,8 @@ static struct tui_c_made *ready(struct tui *t)
 		c->shown = NULL;
 	else if (m != c->shown)
 		settle(t, m);
+	else
+		tui_c_rows_make(t, m);
 	return m;
 }
 
@@ -301,7 +320,7 @@ static bool target_of(struct tui *t, const struct tui_c_made *m, const char *s, 
 	case TUI_C_CALL:
 		if (find_label(m, s + k->off, k->len, &ret->line)) {
 			ret->is_label = true;
-			ret->va = ses_c_addr_of(&m->c, ret->line);
+			ret->va = tui_c_label_va(m, ret->line);
 			return true;
 		}
 		return address_in_name(t, s + k->off, k->len, &ret->va);
@@ -454,7 +473,8 @@ static void draw_text(struct tui *t, struct cells_pen *p, const struct tui_c_mad
 static void draw_line(struct tui *t, struct cells_rect r, const struct tui_c_made *m, uint32_t line, const struct look *look)
 {
 	const struct tui_c *c = &t->c;
-	bool is_current = line == c->line;
+	uint32_t hidden = tui_c_hidden(t, line);
+	bool is_current = line == c->line || (c->line > line && c->line - line <= hidden);
 	bool is_selected = c->is_selecting && line >= MIN(c->line, c->anchor) && line <= MAX(c->line, c->anchor);
 	bool is_linked = look->has_listing && line_has(m, line, t->listing.va);
 	enum term_role bg = is_current || is_linked ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : ROLE_BG;
@@ -465,6 +485,10 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct tui_c_mad
 	if (look->digits)
 		cells_printf(&p, "%*u ", look->digits, line + 1);
 	draw_text(t, &p, m, line, look, bg);
+	if (!hidden)
+		return;
+	p.st = tui_style(ROLE_KEY, bg);
+	cells_printf(&p, " \xe2\x80\xa6 %u line%s", hidden, hidden == 1 ? "" : "s");
 }
 
 static void draw_nothing(struct tui *t, struct cells_rect r, const struct tui_c_made *m)
@@ -476,6 +500,10 @@ static void draw_nothing(struct tui *t, struct cells_rect r, const struct tui_c_
 		cells_printf(&p, "  ! %s", m->err->text ? m->err->text : err_kind_name(m->err->kind));
 		p = tui_pen(t, r, MIN(r.h / 2 + 1, r.h - 1), ROLE_DIM, ROLE_BG);
 		cells_str(&p, "  Tab: listing   Space: graph");
+	} else if (m && !t->c.job) {
+		cells_str(&p, "  ! ");
+		cells_text(&p, name.s, MIN(name.len, 60));
+		cells_str(&p, " has no code, so there is no C of it");
 	} else if (t->c.job) {
 		cells_str(&p, "  C of ");
 		cells_text(&p, name.s, MIN(name.len, 60));
@@ -491,20 +519,36 @@ static void draw_nothing(struct tui *t, struct cells_rect r, const struct tui_c_
 static void place(struct tui *t, const struct tui_c_made *m, int height)
 {
 	struct tui_c *c = &t->c;
-	uint32_t h = (uint32_t)MAX(height, 1);
+	uint32_t h = (uint32_t)MAX(height, 1), cnt = tui_c_row_cnt(t);
 	uint32_t step_lines = (uint32_t)MIN(MAX(t->edge_step, 1), height);
 	c->line = MIN(c->line, m->c.line_cnt - 1);
+	uint32_t row = tui_c_row_of(t, c->line), top = tui_c_row_of(t, c->top);
 	if (c->want_context || c->want_centre) {
 		/* A function is shown from its beginning when what one wants of it is on the first page. */
 		uint32_t above = c->want_centre ? h / 2 : h / 4;
-		c->top = c->line < h && !c->want_centre ? 0 : c->line - MIN(c->line, above);
-	} else if (c->line < c->top) {
-		c->top = c->line - MIN(c->line, step_lines - 1);
-	} else if (c->line - c->top >= h) {
-		c->top = c->line - (h - step_lines);
+		top = row < h && !c->want_centre ? 0 : row - MIN(row, above);
+	} else if (row < top) {
+		top = row - MIN(row, step_lines - 1);
+	} else if (row - top >= h) {
+		top = row - (h - step_lines);
 	}
 	c->want_context = c->want_centre = false;
-	c->top = MIN(c->top, m->c.line_cnt > h ? m->c.line_cnt - h : 0);
+	c->top = tui_c_row_line(t, MIN(top, cnt > h ? cnt - h : 0));
+}
+
+/* Whether a line is in the window as it was drawn last. */
+static bool is_in_window(const struct tui *t, uint32_t line)
+{
+	uint32_t row = tui_c_row_of(t, line), top = tui_c_row_of(t, t->c.top);
+	return row >= top && row < top + (uint32_t)MAX(t->c.body.h, 1);
+}
+
+/* The cursor is on no line that is folded away: on the one it is folded into. */
+static void leave_fold(struct tui *t, const struct tui_c_made *m)
+{
+	uint32_t line = tui_c_row_line(t, tui_c_row_of(t, t->c.line));
+	if (line != t->c.line)
+		set_line(t, m, line);
 }
 
 static int digits_of(uint32_t v)
@@ -529,7 +573,10 @@ static void c_draw(struct tui *t, struct cells_rect r, bool is_focused)
 		draw_nothing(t, r, m);
 		return;
 	}
+	if (is_focused)
+		leave_fold(t, m);
 	place(t, m, body.h);
+	uint32_t top = tui_c_row_of(t, c->top), row_cnt = tui_c_row_cnt(t);
 	look.digits = body.w >= 48 ? digits_of(m->c.line_cnt) : 0;
 	look.has_listing = t->split_rect.w && t->main_view == TUI_V_LISTING;
 	c->text_x = 1 + (look.digits ? look.digits + 1 : 0);
@@ -545,11 +592,11 @@ static void c_draw(struct tui *t, struct cells_rect r, bool is_focused)
 		look.word = tui_c_word(t);
 		c->want_centre = false;
 		t->cur_x = MAX(MIN(body.x + c->text_x + col - c->hscroll, body.x + body.w - 1), body.x);
-		t->cur_y = body.y + (int)(c->line - c->top);
+		t->cur_y = body.y + (int)(tui_c_row_of(t, c->line) - top);
 	}
-	for (uint32_t i = 0; i < (uint32_t)body.h && c->top + i < m->c.line_cnt; i++)
-		draw_line(t, (struct cells_rect){body.x, body.y + (int)i, body.w, 1}, m, c->top + i, &look);
-	tui_draw_bar(t, (struct cells_rect){r.x + r.w - 1, r.y, 1, r.h}, c->top, (uint64_t)r.h, m->c.line_cnt);
+	for (uint32_t i = 0; i < (uint32_t)body.h && top + i < row_cnt; i++)
+		draw_line(t, (struct cells_rect){body.x, body.y + (int)i, body.w, 1}, m, tui_c_row_line(t, top + i), &look);
+	tui_draw_bar(t, (struct cells_rect){r.x + r.w - 1, r.y, 1, r.h}, top, (uint64_t)r.h, row_cnt);
 	if (is_focused)
 		t->scroll_hint = body;
 }
@@ -577,15 +624,15 @@ static void c_status(struct tui *t, struct cells_pen *p)
 
 static void move(struct tui *t, const struct tui_c_made *m, int64_t by)
 {
-	int64_t at = (int64_t)t->c.line + by;
-	set_line(t, m, (uint32_t)MAX(MIN(at, (int64_t)m->c.line_cnt - 1), 0));
+	int64_t at = (int64_t)tui_c_row_of(t, t->c.line) + by;
+	set_line(t, m, tui_c_row_line(t, (uint32_t)MAX(MIN(at, (int64_t)tui_c_row_cnt(t) - 1), 0)));
 }
 
 static void page(struct tui *t, const struct tui_c_made *m, int by)
 {
-	int64_t top = (int64_t)t->c.top + by;
-	int64_t last = MAX((int64_t)m->c.line_cnt - MAX(t->c.body.h, 1), 0);
-	t->c.top = (uint32_t)MAX(MIN(top, last), 0);
+	int64_t top = (int64_t)tui_c_row_of(t, t->c.top) + by;
+	int64_t last = MAX((int64_t)tui_c_row_cnt(t) - MAX(t->c.body.h, 1), 0);
+	t->c.top = tui_c_row_line(t, (uint32_t)MAX(MIN(top, last), 0));
 	move(t, m, by);
 }
 
@@ -622,33 +669,44 @@ static bool word_in(const struct tui_c_made *m, uint32_t line, int64_t off, int 
 static void word(struct tui *t, const struct tui_c_made *m, int by)
 {
 	int64_t off = t->c.off;
-	for (uint32_t line = t->c.line;; line += (uint32_t)by, off = by > 0 ? -1 : (int64_t)UINT32_MAX) {
-		uint32_t at;
+	for (uint32_t row = tui_c_row_of(t, t->c.line);; row += (uint32_t)by, off = by > 0 ? -1 : (int64_t)UINT32_MAX) {
+		uint32_t at, line = tui_c_row_line(t, row);
 		if (word_in(m, line, off, by, &at)) {
 			set_line(t, m, line);
 			set_off(t, m, at);
 			return;
 		}
-		if (by > 0 ? line + 1 >= m->c.line_cnt : line == 0)
+		if (by > 0 ? row + 1 >= tui_c_row_cnt(t) : row == 0)
 			return;
 	}
 }
 
 /* To a line of the text, remembering where we were. */
-static void jump(struct tui *t, const struct tui_c_made *m, uint32_t line)
+static void jump(struct tui *t, struct tui_c_made *m, uint32_t line)
 {
 	tui_push_past(t);
 	t->future.cnt = 0;
+	tui_c_unfold_at(t, m, line);
 	set_line(t, m, line);
 	to_first_code(t, m);
-	if (t->c.line < t->c.top || t->c.line >= t->c.top + (uint32_t)MAX(t->c.body.h, 1))
-		t->c.want_context = true;
+	t->c.want_context |= !is_in_window(t, line);
 }
 
-static void follow(struct tui *t, const struct tui_c_made *m)
+static void fold(struct tui *t, struct tui_c_made *m)
+{
+	uint32_t line = t->c.line;
+	if (tui_c_fold_toggle(t, m, &line))
+		set_line(t, m, line);
+	else
+		tui_say(t, false, "no block begins or ends here");
+}
+
+static void follow(struct tui *t, struct tui_c_made *m)
 {
 	struct target to;
-	if (!cursor_target(t, &to) && !line_target(t, &to))
+	if (tui_c_hidden(t, t->c.line))
+		fold(t, m);
+	else if (!cursor_target(t, &to) && !line_target(t, &to))
 		tui_say(t, false, "nothing to follow on this line");
 	else if (to.is_label)
 		jump(t, m, to.line);
@@ -658,7 +716,7 @@ static void follow(struct tui *t, const struct tui_c_made *m)
 
 void tui_c_go_line(struct tui *t, uint64_t line)
 {
-	const struct tui_c_made *m = current(t);
+	struct tui_c_made *m = current(t);
 	if (m && line)
 		jump(t, m, (uint32_t)MIN(line - 1, m->c.line_cnt - 1));
 }
@@ -695,7 +753,7 @@ static bool act_move(struct tui *t, const struct tui_c_made *m, enum tui_action 
 		return true;
 	case TUI_TOP:
 	case TUI_BOTTOM:
-		set_line(t, m, a == TUI_TOP ? 0 : m->c.line_cnt - 1);
+		set_line(t, m, a == TUI_TOP ? 0 : tui_c_row_line(t, UINT32_MAX));
 		return true;
 	case TUI_WORD_NEXT:
 	case TUI_WORD_PREV:
@@ -722,12 +780,19 @@ static bool c_act(struct tui *t, enum tui_action a)
 		tui_go_function(t, t->c.func == UINT64_MAX ? t->c.va : t->c.func, a == TUI_FUNC_NEXT ? 1 : -1);
 		return true;
 	}
-	const struct tui_c_made *m = current(t);
+	struct tui_c_made *m = current(t);
 	if (!m)
 		return tui_action_info(a)->group == TUI_GROUP_MOVE; /* there is nothing to move in */
 	switch ((int)a) {
 	case TUI_FOLLOW:
 		follow(t, m);
+		return true;
+	case TUI_FOLD:
+		fold(t, m);
+		return true;
+	case TUI_FOLD_ALL:
+		if (!tui_c_fold_all(t, m))
+			tui_say(t, false, "there are no blocks to fold");
 		return true;
 	case TUI_SELECT:
 		select_toggle(t);
@@ -749,10 +814,11 @@ static void c_scroll(struct tui *t, int rows)
 		return;
 	int n = MAX(MIN(rows, WHEEL_MAX), -WHEEL_MAX);
 	int64_t h = MAX(t->c.body.h, 1);
-	int64_t top = MAX(MIN((int64_t)t->c.top + n, (int64_t)m->c.line_cnt - h), 0);
-	t->c.top = (uint32_t)top;
-	if (t->c.line < top || t->c.line >= top + h)
-		set_line(t, m, (uint32_t)(t->c.line < top ? top : MIN(top + h, (int64_t)m->c.line_cnt) - 1));
+	int64_t cnt = tui_c_row_cnt(t), row = tui_c_row_of(t, t->c.line);
+	int64_t top = MAX(MIN((int64_t)tui_c_row_of(t, t->c.top) + n, cnt - h), 0);
+	t->c.top = tui_c_row_line(t, (uint32_t)top);
+	if (row < top || row >= top + h)
+		set_line(t, m, tui_c_row_line(t, (uint32_t)(row < top ? top : MIN(top + h, cnt) - 1)));
 }
 
 static bool c_click(struct tui *t, int x, int y, bool is_drag)
@@ -763,14 +829,15 @@ static bool c_click(struct tui *t, int x, int y, bool is_drag)
 		return false;
 	if (x >= c->body.x + c->body.w && c->body.h > 0) {
 		int at = MAX(0, MIN(y - c->body.y, c->body.h - 1));
-		set_line(t, m, c->body.h > 1 ? (uint32_t)((uint64_t)at * (m->c.line_cnt - 1) / (uint64_t)(c->body.h - 1)) : 0);
+		uint64_t last = tui_c_row_cnt(t) - 1u;
+		set_line(t, m, c->body.h > 1 ? tui_c_row_line(t, (uint32_t)((uint64_t)at * last / (uint64_t)(c->body.h - 1))) : 0);
 		return false;
 	}
-	int64_t line = (int64_t)c->top + y - c->body.y;
-	if (is_drag || y < c->body.y || line >= m->c.line_cnt)
+	int64_t row = (int64_t)tui_c_row_of(t, c->top) + y - c->body.y;
+	if (is_drag || y < c->body.y || row >= tui_c_row_cnt(t))
 		return false;
 	uint32_t len;
-	c->line = (uint32_t)line;
+	c->line = tui_c_row_line(t, (uint32_t)row);
 	const char *s = line_of(m, c->line, &len);
 	c->col = MAX(x - c->body.x - c->text_x + c->hscroll, 0);
 	c->off = offset_at(&t->grid, s, len, c->col);
@@ -796,14 +863,16 @@ static void c_go(struct tui *t, uint64_t va)
 		return;
 	}
 	/* A target on the screen is walked to; the page stays still under the eye. */
-	const struct tui_c_made *m = c->shown;
+	struct tui_c_made *m = c->shown;
 	uint32_t line = ses_c_line_at(&m->c, va);
 	if (!line_has(m, c->line, va)) {
 		c->line = MIN(line, m->c.line_cnt ? m->c.line_cnt - 1 : 0);
 		to_first_code(t, m);
 	}
-	if (c->line < c->top || c->line >= c->top + (uint32_t)MAX(c->body.h, 1))
-		c->want_context = true;
+	/* The half that is led opens nothing. */
+	if (tui_focus(t) == TUI_V_C)
+		tui_c_unfold_at(t, m, c->line);
+	c->want_context |= !is_in_window(t, c->line);
 }
 
 bool tui_c_can(struct tui *t, uint64_t va)
@@ -875,6 +944,7 @@ static bool is_word_char(char c)
 struct find {
 	const char *what;
 	uint32_t len;
+	struct regex *rx; /* in place of what and len, or null */
 	bool back;
 	bool is_word; /* no part of a longer one */
 	bool is_exact; /* smart case: capitals are meant when there are any */
@@ -888,16 +958,32 @@ static bool matches_at(const struct find *f, const char *s, uint32_t len, uint32
 	return !f->is_word || !((off && is_word_char(s[off - 1])) || (end < len && is_word_char(s[end])));
 }
 
+/* The first match at or behind byte `from`; false when there is none, or something ended the search. */
+static bool next_match(const struct find *f, const char *s, uint32_t len, uint32_t from, uint32_t *ret)
+{
+	size_t at, n;
+	if (f->rx) {
+		bool is_found = regex_find(f->rx, (const uint8_t *)s, len, from, &at, &n);
+		*ret = is_found ? (uint32_t)at : 0;
+		return is_found;
+	}
+	for (*ret = from; *ret < len; ++*ret) {
+		if (matches_at(f, s, len, *ret))
+			return true;
+	}
+	return false;
+}
+
 /* The match in a line nearest behind byte `off`, or before it. */
 static bool match_in(const struct tui_c_made *m, const struct find *f, uint32_t line, int64_t off, uint32_t *ret)
 {
-	uint32_t len;
+	uint32_t len, at;
 	bool is_found = false;
 	const char *s = line_of(m, line, &len);
-	for (uint32_t i = 0; i < len; i++) {
-		if ((f->back ? i >= off : i <= off) || !matches_at(f, s, len, i))
-			continue;
-		*ret = i;
+	for (int64_t from = f->back ? 0 : off + 1; from < len && next_match(f, s, len, (uint32_t)from, &at); from = (int64_t)at + 1) {
+		if (f->back && at >= off)
+			break;
+		*ret = at;
 		is_found = true;
 		if (!f->back)
 			break;
@@ -905,35 +991,67 @@ static bool match_in(const struct tui_c_made *m, const struct find *f, uint32_t 
 	return is_found;
 }
 
-void tui_c_search(struct tui *t, const char *text, bool back, bool is_word)
+static void show_match(struct tui *t, struct tui_c_made *m, uint32_t line, uint32_t off)
 {
-	struct tui_c *c = &t->c;
-	const struct tui_c_made *m = current(t);
-	if (!m || !*text)
-		return;
-	const struct find f = {.what = text, .len = (uint32_t)strlen(text), .back = back, .is_word = is_word,
-			       .is_exact = is_word || is_upper_in(text)};
-	int64_t off = c->off;
-	uint32_t line = c->line, at;
+	tui_push_past(t);
+	t->future.cnt = 0;
+	tui_c_unfold_at(t, m, line);
+	set_line(t, m, line);
+	set_off(t, m, off);
+	t->c.want_context |= !is_in_window(t, line);
+}
+
+static void search(struct tui *t, struct tui_c_made *m, const struct find *f, const char *text)
+{
+	int64_t off = t->c.off;
+	uint32_t line = t->c.line, at;
 	bool has_wrapped = false;
 	/* Every line once, and the cursor's at the end again: the part of it that lay behind. */
 	for (uint32_t i = 0; i <= m->c.line_cnt; i++) {
-		if (match_in(m, &f, line, off, &at)) {
-			tui_push_past(t);
-			t->future.cnt = 0;
-			set_line(t, m, line);
-			set_off(t, m, at);
-			if (c->line < c->top || c->line >= c->top + (uint32_t)MAX(c->body.h, 1))
-				c->want_context = true;
+		if (match_in(m, f, line, off, &at)) {
+			show_match(t, m, line, at);
 			tui_say(t, false, "found%s: %s  (F3 next, N before)", has_wrapped ? ", past the end" : "", text);
 			return;
 		}
-		bool is_edge = back ? line == 0 : line + 1 == m->c.line_cnt;
+		struct err *e = f->rx ? regex_error(f->rx) : NULL;
+		if (e) {
+			tui_say_err(t, e);
+			return;
+		}
+		bool is_edge = f->back ? line == 0 : line + 1 == m->c.line_cnt;
 		has_wrapped |= is_edge;
-		line = is_edge ? (back ? m->c.line_cnt - 1 : 0) : back ? line - 1 : line + 1;
-		off = back ? (int64_t)UINT32_MAX : -1;
+		line = is_edge ? (f->back ? m->c.line_cnt - 1 : 0) : f->back ? line - 1 : line + 1;
+		off = f->back ? (int64_t)UINT32_MAX : -1;
 	}
 	tui_say(t, true, "not in this function: %s (Ctrl+F looks in the whole file)", text);
+}
+
+/* A pattern that takes long is no reason to stop the screen. */
+static struct err *check_time(void *ctx)
+{
+	const uint64_t *until = ctx;
+	return now_ns() < *until ? NULL : err_fix(err_new(ERR_TIMEOUT, "this pattern takes too long"), "a simpler one");
+}
+
+void tui_c_search(struct tui *t, const char *text, bool back, bool is_word)
+{
+	struct tui_c_made *m = current(t);
+	const char *what = text;
+	uint64_t until = now_ns() + REGEX_NS;
+	bool is_regex = !is_word && tui_search_kind(text, &what) == SES_SEARCH_REGEX;
+	struct find f = {.what = text, .len = (uint32_t)strlen(text), .back = back, .is_word = is_word,
+			 .is_exact = is_word || is_upper_in(text)};
+	if (!m || !*what)
+		return;
+	struct err *e = is_regex ? regex_new(what, &f.rx) : NULL;
+	if (e) {
+		tui_say_err(t, e);
+		return;
+	}
+	if (f.rx)
+		regex_set_check(f.rx, check_time, &until);
+	search(t, m, &f, text);
+	regex_free(f.rx);
 }
 
 bool tui_c_copy(struct tui *t, bool is_all, struct buf *out)

@@ -24,9 +24,9 @@ static struct ses_text text_of(const char *s)
 	return s ? (struct ses_text){s, (uint32_t)strlen(s)} : (struct ses_text){"", 0};
 }
 
-struct err *tui_proposals_count(struct ses *s, uint64_t *ret)
+struct err *tui_proposals_count(struct ses *s, bool is_ever, uint64_t *ret)
 {
-	const struct ses_proposals_ask ask = {.limit = 0};
+	const struct ses_proposals_ask ask = {.has_decided = is_ever, .limit = 0};
 	struct arena a = {0};
 	struct ses_proposal *p;
 	uint32_t cnt;

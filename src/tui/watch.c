@@ -19,6 +19,7 @@ struct refresh_job {
 	struct ses_entry *last; /* the newest entry of somebody's */
 	char changed[sizeof(((struct tui *)0)->changed)];
 	uint64_t proposals;     /* that wait */
+	uint64_t proposals_ever;
 	char proposer[64];      /* of the newest */
 	struct arena arena;
 	struct err *err;
@@ -50,15 +51,19 @@ static struct err *read_changed(struct refresh_job *r)
 	return e;
 }
 
+/* What waits now, and how many there ever were: who decides meanwhile makes the first less, never the second. */
 static struct err *read_proposals(struct refresh_job *r)
 {
 	struct arena a = {0};
 	struct ses_proposal *p;
 	uint32_t cnt = 0;
-	struct err *e = tui_proposals_count(r->ses, &r->proposals);
-	const struct ses_proposals_ask last = {.offset = r->proposals ? r->proposals - 1 : 0, .limit = 1};
-	if (!e && r->proposals)
-		e = ses_proposals(r->ses, &last, &a, &p, &cnt, &r->proposals);
+	struct err *e = tui_proposals_count(r->ses, false, &r->proposals);
+	if (!e)
+		e = tui_proposals_count(r->ses, true, &r->proposals_ever);
+	uint64_t unused;
+	const struct ses_proposals_ask last = {.has_decided = true, .offset = r->proposals_ever ? r->proposals_ever - 1 : 0, .limit = 1};
+	if (!e && r->proposals_ever)
+		e = ses_proposals(r->ses, &last, &a, &p, &cnt, &unused);
 	if (!e && cnt)
 		snprintf(r->proposer, sizeof(r->proposer), "%s", p->author);
 	arena_fini(&a);
@@ -105,13 +110,14 @@ static void fini(struct tui_job *j)
 static void take_proposals(struct tui *t, const struct refresh_job *r)
 {
 	const char *key = tui_keymap_keys(t->keys, TUI_VIEW_PROPOSALS);
-	uint64_t more = t->has_proposals && r->proposals > t->proposals_waiting ? r->proposals - t->proposals_waiting : 0;
-	if (more)
+	uint64_t more = t->has_proposals && r->proposals_ever > t->proposals_ever ? r->proposals_ever - t->proposals_ever : 0;
+	if (more && r->proposals)
 		tui_say(t, false, "%s proposes %llu edit%s (%.*s shows what waits)", r->proposer, (unsigned long long)more, more == 1 ? "" : "s",
 			(int)strcspn(key, " "), key);
 	t->is_dirty |= t->proposals_waiting != r->proposals || t->main_view == TUI_V_PROPOSALS;
 	t->has_proposals = true;
 	t->proposals_waiting = r->proposals;
+	t->proposals_ever = r->proposals_ever;
 	tui_list_snap_changed(t, &t->lists[TUI_V_PROPOSALS]);
 }
 

@@ -9,21 +9,7 @@ if ! command -v tmux >/dev/null; then
 	plan
 fi
 build prog gcc -O1 -no-pie "$ROOT/tests/data/prog/sample.c" || plan
-export SCRY_KEYS=ida TMUX_TMPDIR=$WORK
-unset TMUX
-tm() { tmux -L scry-proposals -f /dev/null "$@"; }
-trap 'tm kill-server 2>/dev/null; finish' EXIT
-screen() { tm capture-pane -p -t t; }
-# shows NAME TEXT: the pane comes to show it; the limit is for a machine that is busy.
-shows() {
-	for _ in $(seq 600); do
-		screen | grep -qF -- "$2" && break
-		sleep 0.05
-	done
-	if screen | grep -qF -- "$2"; then pass "$1"; else fail "$1" "not on the screen: $2" "$(screen)"; fi
-}
-text() { tm send-keys -t t -l -- "$1"; }
-key() { tm send-keys -t t "$@"; }
+. "$ROOT/tests/e2e/tmux.sh"
 # agent OPS: one call of edit, by an agent that may only propose.
 agent() {
 	printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","clientInfo":{"name":"robot"}}}' \
@@ -31,7 +17,7 @@ agent() {
 }
 
 "$SCRY" analyze prog >/dev/null
-tm new-session -d -s t -x 120 -y 40 "exec '$SCRY' --rpc '$WORK/sock' prog" || exit 1
+start --rpc "$WORK/sock" prog
 shows "the workbench" ready
 agent '{"ops":[{"op":"rename","addr":"square","name":"times_itself"},{"op":"comment","addr":"main","text":"begins here"}],"note":"read it"}'
 shows "what is proposed is told of at once" 'robot proposes 2 edits (,a shows what waits)'

@@ -515,6 +515,17 @@ static void c_line(struct c_text *t, uint64_t va, const char *s)
 	t->len += len + 1;
 }
 
+/* The name somebody gave the block, or its number. */
+static const char *c_label(struct arena *a, uint64_t number, uint64_t va, bool can_have_name)
+{
+	for (unsigned i = fake_config.edit_cnt; can_have_name && i-- > 0;) {
+		const struct fake_edit *f = &fake_config.edits[i];
+		if (f->va == va && !strcmp(f->op, "rename"))
+			return arena_printf(a, "%s_%llx", f->value, (unsigned long long)va);
+	}
+	return arena_printf(a, "b%llu", (unsigned long long)number);
+}
+
 static void c_insn(struct c_text *t, uint64_t i, uint64_t va)
 {
 	uint64_t callee = FAKE_TEXT + (i / 8 + 7) % fake_config.func_cnt * FAKE_FUNC_LEN;
@@ -527,7 +538,7 @@ static void c_insn(struct c_text *t, uint64_t i, uint64_t va)
 		break;
 	case 7:
 		c_line(t, va, "\tif (rax == 0x41ull) /* \xe6\xbc\xa2 */");
-		c_line(t, va, "\t\tgoto b1;");
+		c_line(t, va, arena_printf(t->a, "\t\tgoto %s;", c_label(t->a, 1, t->c->addr + 8, true)));
 		break;
 	default:
 		c_line(t, va, i % 2 ? "\trax = rbx;" : "\trcx = (uint64_t)(rcx + rax);");
@@ -551,6 +562,10 @@ struct err *ses_decompile(struct ses_snap *sn, const struct ses_call *call, uint
 		return err_new(ERR_UNSUPPORTED, "C of fake needs a lifter for it, which there is not yet");
 	if (!ses_func_at(sn, va, a, &f))
 		return err_new(ERR_NOT_FOUND, "is in no function");
+	if (fake_config.has_empty_c) {
+		ret->text = text("");
+		return NULL;
+	}
 	bool is_big = f.addr == FAKE_TEXT + 2 * FAKE_FUNC_LEN && fake_config.big_blocks;
 	uint64_t first = (f.addr - FAKE_TEXT) / 4, cnt = is_big ? fake_config.big_blocks : 8;
 	struct c_text t = {.a = a, .c = ret, .cap = (uint32_t)cnt * 200 + 4096};
@@ -576,7 +591,7 @@ struct err *ses_decompile(struct ses_snap *sn, const struct ses_call *call, uint
 		ret->addrs[i] = at;
 		if (i % 2 == 0) {
 			ret->starts[ret->start_cnt++] = at;
-			c_line(&t, 0, arena_printf(a, "b%llu:; /* 0x%llx */", (unsigned long long)i / 2, (unsigned long long)at));
+			c_line(&t, 0, arena_printf(a, "%s:; /* 0x%llx */", c_label(a, i / 2, at, i != 0), (unsigned long long)at));
 			c_line(&t, 0, "\t{");
 		}
 		c_insn(&t, first + i, at);
@@ -834,7 +849,7 @@ struct err *ses_proposals(struct ses *s, const struct ses_proposals_ask *ask, st
 	*ret_total = 0;
 	for (unsigned i = 0; i < fake_config.proposal_cnt; i++) {
 		bool is_type = i % 3 == 1, is_stale = i % 3 == 2;
-		if (is_decided(i + 1) || (*ret_total)++ < ask->offset || *ret_cnt == ask->limit)
+		if ((!ask->has_decided && is_decided(i + 1)) || (*ret_total)++ < ask->offset || *ret_cnt == ask->limit)
 			continue;
 		(*ret)[(*ret_cnt)++] = (struct ses_proposal){
 			.id = i + 1, .state = is_stale ? "stale" : "open", .author = "robot", .author_kind = "agent", .note = i ? "" : "it parses",

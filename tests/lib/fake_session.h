@@ -20,6 +20,7 @@ struct fake_config {
 	bool is_slow;        /* operations with a deadline time out */
 	unsigned call_cnt;   /* operations asked for so far */
 	bool has_no_c;       /* the processor has no lifter */
+	bool has_empty_c;    /* the C of every function has no line */
 	unsigned c_cnt;      /* functions made into C so far */
 	uint32_t big_blocks; /* the third function, "main", has so many blocks of one instruction instead of its own */
 	struct fake_edit edits[FAKE_EDIT_MAX];

@@ -914,6 +914,12 @@ static void test_proposals(void **state)
 	fake_config.proposal_cnt = 3;
 	news(2);
 	assert_true(page_has("robot proposes 3 edits (,a shows what waits)") && page_has("! 3 proposed"));
+	/* Fewer are no news. */
+	fake_config.edits[fake_config.edit_cnt++] = (struct fake_edit){.op = "refuse", .sub = "9"};
+	keys("Home");
+	news(3);
+	assert_false(page_has("robot proposes"));
+	fake_config.edit_cnt = 0;
 	assert_true(page_has("it parses") && page_has("old -> parse") && page_has("struct s { int a; };"));
 	golden("proposals");
 	keys("j");

@@ -204,6 +204,13 @@ static void test_c_of_large_and_missing(void **state)
 	keys("s"); /* there is no C beside it */
 	assert_int_equal(tui.split_with, TUI_V_GRAPH);
 	close_tui();
+	open_tui(300, 100, 24);
+	fake_config.has_empty_c = true;
+	keys("g 'main Enter Tab");
+	assert_true(page_has("main has no code, so there is no C of it"));
+	keys("j G - + w / 'rx:x Enter n Esc v Enter");
+	assert_int_equal(tui.main_view, TUI_V_C);
+	close_tui();
 }
 
 /* Listing and C side by side: who leads takes the other along, the lines that belong together are marked. */
@@ -250,7 +257,7 @@ static void test_split_with_c(void **state)
 static void test_c_cursor_stays_in_sight(void **state)
 {
 	static const char *const moves[] = {"PgDn", "PgUp", "Ctrl+D", "Ctrl+U", "j", "k", "Ctrl+Down", "Ctrl+Up", "G", "Ctrl+Home", "Tab",
-					    "w", "b", "l", "h", "z", "Enter", "Esc", "$", "0", "s", "*", "v", "Space"};
+					    "w", "b", "l", "h", "z", "Enter", "Esc", "$", "0", "s", "*", "v", "Space", "-", "+"};
 	uint32_t rng = 7;
 	open_tui(300, 100, 24);
 	fake_config.big_blocks = 400;
@@ -273,6 +280,141 @@ static void test_c_cursor_stays_in_sight(void **state)
 	close_tui();
 }
 
+/* The row of the page that has the text, as it is drawn; -1: none. */
+static int row_with(const char *what)
+{
+	struct buf b = {0};
+	int row = 0;
+	page_text(&b);
+	const char *at = strstr(b.data, what);
+	for (const char *s = b.data; at && s < at; s++)
+		row += *s == '\n';
+	buf_fini(&b);
+	return at ? row : -1;
+}
+
+/* Blocks fold into their first line; what is folded stays so, and opens where one goes into it. */
+static void test_c_folds(void **state)
+{
+	const uint64_t main_va = FAKE_TEXT + 2 * FAKE_FUNC_LEN;
+	open_tui(300, 120, 40);
+	keys("-"); /* no key of the listing */
+	keys("g 'main Enter Tab Ctrl+Home -");
+	assert_true(page_has("no block begins or ends here"));
+	uint32_t cnt = tui.c.shown->c.line_cnt;
+	keys("g '401048 Enter j -");
+	assert_true(page_has(">  9 b1:; /* 0x401048 */ \xe2\x80\xa6 4 lines"));
+	assert_int_equal(tui_c_row_cnt(&tui), cnt - 4);
+	assert_int_equal(row_with(" 14 b2:;"), row_with("  9 b1:;") + 1);
+	assert_int_equal(tui.c.va, main_va + 8);
+	keys("j");
+	assert_int_equal(tui.c.line, 13);
+	keys("k");
+	assert_int_equal(tui.c.line, 8);
+	keys("w w"); /* from word to word past it */
+	assert_int_equal(tui.c.line, 13);
+	/* Said or named, it stays folded at its row, and the line after it stays where it was. */
+	keys("b");
+	int row = row_with("b2:;");
+	keys("g '401050 Enter ; 'said Enter");
+	fake_publish(ses);
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_true(page_has("b1:; /* 0x401048 */ \xe2\x80\xa6 4 lines") && row_with("b2:;") == row);
+	/* A goto into it, a match in it, its address open it; the wheel, a click and numbers of rows do not. */
+	keys("g '40105c Enter j Enter");
+	assert_true(page_has(">  9 b1:; /* 0x401048 */ \xe2\x80\xa6 4 lines")); /* its label is in sight */
+	keys("g '40104c Enter");
+	assert_false(page_has("4 lines"));
+	assert_int_equal(tui.c.va, main_va + 12);
+	keys("-");
+	assert_true(page_has("4 lines"));
+	keys("Ctrl+Home / 'rcx Enter F3 F3");
+	assert_int_equal(tui.c.va, main_va + 8);
+	assert_false(page_has("4 lines"));
+	keys("- Enter");
+	assert_false(page_has("4 lines")); /* Enter opens */
+	/* A copy of a folded line among others has all of it. */
+	struct buf b = {0};
+	keys("- v");
+	assert_true(tui_c_copy(&tui, false, &b));
+	assert_true(b.len < 40);
+	buf_fini(&b);
+	/* All, and none. */
+	keys("+");
+	assert_int_equal(tui_c_row_cnt(&tui), cnt);
+	keys("+");
+	assert_int_equal(tui_c_row_cnt(&tui), 8); /* the head, four labels, the end */
+	keys("G");
+	assert_int_equal(tui.c.line, cnt - 1);
+	keys("-"); /* the body where it ends */
+	assert_int_equal(tui_c_row_cnt(&tui), 2);
+	assert_int_equal(tui.c.line, 1);
+	keys("Ctrl+Down");
+	assert_int_equal(tui_c_row_cnt(&tui), tui.c.shown->c.line_cnt); /* another function is as it was */
+	keys("Ctrl+Up");
+	assert_int_equal(tui.c.func, main_va);
+	close_tui();
+	/* In a split the half that is led shows what is folded as folded. */
+	open_tui(300, 140, 40);
+	keys("g 'main Enter Tab g '401048 Enter - Tab s g '40104c Enter");
+	assert_true(tui.main_view == TUI_V_LISTING && tui.split_rect.w && page_has("4 lines"));
+	keys("Tab");
+	assert_true(tui.main_view == TUI_V_C && tui.c.line == 8 && page_has("4 lines"));
+	close_tui();
+	/* Ten thousand blocks. */
+	open_tui(36000, 100, 24);
+	fake_config.big_blocks = 20000;
+	keys("g 'main Enter Tab + G k PgUp PgUp Ctrl+Home PgDn");
+	assert_int_equal(tui_c_row_cnt(&tui), 10000 + 4);
+	assert_true(tui.cur_y >= 1 && tui.cur_y < tui.grid.h - 2);
+	close_tui();
+}
+
+static void test_c_regex(void **state)
+{
+	const uint64_t main_va = FAKE_TEXT + 2 * FAKE_FUNC_LEN;
+	open_tui(300, 120, 30);
+	keys("g 'main Enter Tab Ctrl+Home / 'rx:^\\tscry_[a-z]+\\( Enter");
+	assert_true(tui.main_view == TUI_V_C && tui.c.va == main_va + 20 && tui.c.off == 0);
+	assert_true(page_has("found: rx:"));
+	keys("/ 'regex:r[ac]x Space '= Enter");
+	uint32_t line = tui.c.line;
+	keys("F3");
+	assert_true(tui.c.line != line);
+	keys("N");
+	assert_int_equal(tui.c.line, line);
+	keys("? 'rx:b[0-9]+: Enter");
+	assert_true(tui.c.line < line && page_has("b2:;"));
+	keys("/ 'rx:[ Enter");
+	assert_true(tui.is_message_bad);
+	keys("/ 'rx:nowhere.*here Enter");
+	assert_true(page_has("not in this function: rx:nowhere"));
+	keys("/ 'rx: Enter");
+	assert_true(tui.main_view == TUI_V_C);
+	close_tui();
+}
+
+/* A label is named like any place: at its block, and the text has the name at once where it is printed. */
+static void test_c_label_names(void **state)
+{
+	const uint64_t main_va = FAKE_TEXT + 2 * FAKE_FUNC_LEN;
+	open_tui(300, 120, 40);
+	keys("g 'main Enter Tab Ctrl+Home / 'goto Enter w n");
+	assert_true(page_has("name: "));
+	keys("Ctrl+U 'again Enter");
+	assert_true(fake_config.edits[0].va == main_va + 8 && !strcmp(fake_config.edits[0].op, "rename"));
+	fake_publish(ses);
+	tui_news(&tui);
+	tui_draw(&tui);
+	assert_true(page_has("again_401048:; /* 0x401048 */") && page_has("goto again_401048;"));
+	keys("Enter"); /* it still leads there */
+	assert_true(page_has(">  9 again_401048:;"));
+	keys("n");
+	assert_int_equal(tui.edit_va, main_va + 8);
+	close_tui();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +423,9 @@ int main(void)
 		cmocka_unit_test(test_c_is_made_behind),
 		cmocka_unit_test(test_c_of_large_and_missing),
 		cmocka_unit_test(test_split_with_c),
+		cmocka_unit_test(test_c_folds),
+		cmocka_unit_test(test_c_regex),
+		cmocka_unit_test(test_c_label_names),
 		cmocka_unit_test(test_c_cursor_stays_in_sight),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

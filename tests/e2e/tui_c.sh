@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The C pane in a real tmux: blocks folded, a pattern searched for, a label named and named still at the next start; where there is no C
+# it says why. Waits for what it expects, never for a time.
+. "$(dirname "$0")/lib.sh"
+cd "$WORK" || exit 1
+if ! command -v tmux >/dev/null; then
+	skip "the C pane" "no tmux"
+	plan
+fi
+build prog gcc -O1 -no-pie -x c - <<'C' || plan
+int put(int c) { return c * 3; }
+int loop(const char *s)
+{
+	int sum = 0;
+	for (; *s; s++)
+		sum += put(*s);
+	return sum;
+}
+int main(int argc, char **argv) { return loop(argv[0]) + argc; }
+C
+. "$ROOT/tests/e2e/tmux.sh"
+
+start prog
+shows "the workbench" ready
+text g
+text loop
+key Enter
+shows "a function" 'loop:'
+key Tab
+shows "its C" 'void loop_'
+text '/rx:^b[0-9]+:'
+key Enter
+shows "a pattern is found" 'found: rx:^b[0-9]+:'
+text -
+shows "a block is folded" ' lines'
+key Enter
+shows "Enter opens it" '{'
+text +
+shows "all are folded" 'line'
+text +
+text '/goto'
+key Enter
+shows "a goto" 'found: goto'
+text w
+text n
+shows "its label is asked for" 'name: '
+key C-u
+text once_more
+key Enter
+shows "and printed with its name" 'once_more_'
+text q
+status "it is in the journal" 0 "$SCRY" journal prog
+like "as a name" 'once_more' "$OUT"
+start prog
+text g
+text loop
+key Enter Tab
+shows "and there at the next start" 'goto once_more_'
+text q
+if build arm aarch64-linux-gnu-gcc -nostdlib -ffreestanding -x c - <<'C'; then
+int helper(int x) { return x + 1; }
+void _start(void) { helper(1); for (;;); }
+C
+	start arm
+	shows "a program of AArch64" aarch64
+	text g
+	text helper
+	key Enter Tab
+	shows "says that there is no C of it yet" 'C of aarch64 needs a lifter'
+	key Tab
+	shows "and has its listing" ' listing'
+	text q
+else
+	skip "C of AArch64" "no aarch64-linux-gnu-gcc"
+fi
+plan
