@@ -17,7 +17,8 @@
  *     string operation the machine has moved them by the elements it did; here they stay, while memory has those elements, as there;
  *   - flags the architecture leaves undefined are PUT as UNDEF, never left with an old value;
  *   - flags register: what pushf pushes beside the flags that are locations is 0x202, what popf loads of it is dropped;
- *   - x87: registers are f0 .. f7 by place relative to the top of the stack at entry; "empty" is not modelled. Of the status word (fsw) there are
+ *   - x87: registers are f0 .. f7 by place relative to the top of the stack at entry; "empty" is not modelled. A call has left
+ *     a value there when what follows takes one more than there is, before the next call or the end. Of the status word (fsw) there are
  *     the condition codes as comparisons and unlifted instructions leave them (arithmetic leaves C1 as it was), and the place of the top
  *     at the entry; no exceptions. What loads and saves the whole unit (fnsave, fnstenv, fxsave, xsave and their opposites) has
  *     only the locations its operands name;

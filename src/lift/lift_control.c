@@ -174,6 +174,7 @@ bool lift_do_call(struct lift_x86 *x, unsigned arg)
 	ir_emit(x->f, &rec);
 	for (unsigned i = 0; i < LIFT_FLAG_CNT; i++)
 		x->flags[i] = (struct lift_flag){.state = LIFT_FLAG_IN_LOC}; /* the callee's */
+	x->is_open = x->top >= 0 && !x->is_single;
 	if (is_direct && !returns(x, va)) {
 		const struct ir_rec end = {.op = IR_TRAP, .kind = IR_TRAP_END, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE};
 		end_with(x, &end);

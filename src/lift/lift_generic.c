@@ -78,50 +78,11 @@ static bool keeps_part(const struct lift_x86 *x, const ZydisDecodedOperand *op, 
 	return x->in.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY && op->size < width;
 }
 
-/* How the place of st(0) moves: -1 for a push. */
-static int top_delta(ZydisMnemonic m)
-{
-	switch (m) {
-	case ZYDIS_MNEMONIC_FLD:
-	case ZYDIS_MNEMONIC_FILD:
-	case ZYDIS_MNEMONIC_FBLD:
-	case ZYDIS_MNEMONIC_FLDPI:
-	case ZYDIS_MNEMONIC_FLDL2E:
-	case ZYDIS_MNEMONIC_FLDL2T:
-	case ZYDIS_MNEMONIC_FLDLG2:
-	case ZYDIS_MNEMONIC_FLDLN2:
-	case ZYDIS_MNEMONIC_FPTAN:
-	case ZYDIS_MNEMONIC_FXTRACT:
-	case ZYDIS_MNEMONIC_FSINCOS:
-	case ZYDIS_MNEMONIC_FDECSTP:
-		return -1;
-	case ZYDIS_MNEMONIC_FSTP:
-	case ZYDIS_MNEMONIC_FSTPNCE:
-	case ZYDIS_MNEMONIC_FBSTP:
-	case ZYDIS_MNEMONIC_FISTP:
-	case ZYDIS_MNEMONIC_FISTTP:
-	case ZYDIS_MNEMONIC_FPATAN:
-	case ZYDIS_MNEMONIC_FYL2X:
-	case ZYDIS_MNEMONIC_FYL2XP1:
-	case ZYDIS_MNEMONIC_FCOMP:
-	case ZYDIS_MNEMONIC_FUCOMP:
-	case ZYDIS_MNEMONIC_FICOMP:
-	case ZYDIS_MNEMONIC_FFREEP:
-	case ZYDIS_MNEMONIC_FINCSTP:
-		return 1;
-	case ZYDIS_MNEMONIC_FCOMPP:
-	case ZYDIS_MNEMONIC_FUCOMPP:
-		return 2;
-	default:
-		return 0;
-	}
-}
-
 static void add_register(struct lift_x86 *x, struct sets *s, const ZydisDecodedOperand *op)
 {
 	uint16_t locs[3], to[3];
 	unsigned cnt = locs_of(x, op->reg.value, x->top, locs);
-	int delta = top_delta(x->in.mnemonic);
+	int delta = lift_x87_delta(x->in.mnemonic);
 	/* What pushes writes below what it found, and names that from there. */
 	locs_of(x, op->reg.value, x->top + (delta < 0 ? delta : 0), to);
 	bool is_vector = op->reg.value >= ZYDIS_REGISTER_XMM0 && op->reg.value <= ZYDIS_REGISTER_ZMM31;
@@ -379,7 +340,7 @@ bool lift_generic(struct lift_x86 *x)
 		return true;
 	*to = in;
 	take_results(x, ir_emit(x->f, &rec), in.out, in.out_cnt);
-	x->top += top_delta(x->in.mnemonic);
+	x->top += lift_x87_delta(x->in.mnemonic);
 	if (never_goes_on(x))
 		lift_do_trap(x, IR_TRAP_END);
 	return true;

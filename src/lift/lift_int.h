@@ -126,6 +126,7 @@ struct lift_x86 {
 	ir_ref addr[ZYDIS_MAX_OPERAND_COUNT]; /* of memory operands, once computed */
 	struct lift_flag flags[LIFT_FLAG_CNT];
 	int top;                   /* of the x87 stack relative to entry */
+	bool is_open;              /* it may be one higher than `top` says: by the result of a call */
 	bool is_ended;             /* the block has its terminator */
 	bool is_single;            /* one instruction: every jump leaves */
 	uint32_t flags_read;       /* LIFT_F bits whose location was read in this block */
@@ -141,6 +142,7 @@ struct lift_x86 {
 struct lift_done {
 	bool is_reached;
 	int top;                   /* of the x87 stack at its entry */
+	bool is_open;              /* ... as in struct lift_x86 */
 	uint32_t flags_read;       /* before any other value of theirs */
 	struct lift_flag flags[LIFT_FLAG_CNT]; /* at its end */
 };
@@ -226,6 +228,12 @@ void lift_flags_result(struct lift_x86 *x, ir_ref r);
 
 /* --- the rest ---------------------------------------------------------------------------------------------- */
 bool lift_generic(struct lift_x86 *x);
+/* How the place of st(0) moves: -1 for a push. */
+int lift_x87_delta(ZydisMnemonic m);
+/* Whether it is one of the x87. */
+bool lift_x87_is(const ZydisDecodedInstruction *in);
+/* Before an instruction of the x87 when the height of the stack is open: says what it is. */
+void lift_x87_settle(struct lift_x86 *x);
 /* To be called before st(0) is read. */
 void lift_x87_result(struct lift_x86 *x);
 /* Ends the block by going to `va`: a block of this function, or out of it. */

@@ -50,11 +50,13 @@ static void reach(struct lift_x86 *x, uint32_t i)
 {
 	struct lift_done *d = &x->done[i];
 	if (d->is_reached) {
-		x->stats.x87_differs |= d->top != x->top;
+		bool is_same = d->top == x->top || (d->is_open && x->top == d->top - 1) || (x->is_open && d->top == x->top - 1);
+		x->stats.x87_differs |= !is_same;
 		return;
 	}
 	d->is_reached = true;
 	d->top = x->top;
+	d->is_open = x->is_open;
 	x->todo[x->todo_cnt++] = i;
 }
 
@@ -118,6 +120,8 @@ static size_t lift_one(struct lift_x86 *x, const uint8_t *p, size_t len, uint64_
 	for (unsigned i = 0; i < x->op_cnt; i++)
 		x->addr[i] = IR_REF_NONE;
 	ir_origin_set(x->f, va, x->in.length);
+	if (x->is_open && lift_x87_is(&x->in))
+		lift_x87_settle(x);
 	/* movsd and cmpsd are names of two instructions each. */
 	bool is_string = x->in.meta.category == ZYDIS_CATEGORY_STRINGOP;
 	struct lift_row row = is_string ? (struct lift_row){lift_do_string, 0} : lift_row_of(x->in.mnemonic);
@@ -142,6 +146,7 @@ static void lift_block(struct lift_x86 *x, uint32_t i)
 	x->flags_read = 0;
 	x->is_ended = false;
 	x->top = d->top;
+	x->is_open = d->is_open;
 	uint32_t off = 0;
 	while (off < b->len && !x->is_ended && !x->f->failed)
 		off += (uint32_t)lift_one(x, b->bytes + off, b->len - off, b->va + off);
@@ -304,6 +309,7 @@ static struct err *lift_blocks(struct lift_x86 *x)
 		if (next == x->code->block_cnt)
 			break;
 		x->top = 0;
+		x->is_open = false;
 		reach(x, next);
 	}
 	end_exits(x);

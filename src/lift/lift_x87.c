@@ -9,9 +9,173 @@
  * is for (fist, frndint).
  */
 /*
- * The ABIs have the stack empty at calls and return floats (i386) or long doubles in st(0). So who reads st(0) of an empty
- * stack takes what the last call left, one place above: the place where the callee, counting from its own entry, put it.
+ * The ABIs have the stack empty at calls and return floats (i386) or long doubles in st(0), one place above: the place where the
+ * callee, counting from its own entry, put it. Whether a call did is known by what becomes of it: compiled code that gets a result
+ * takes it off before the next call or its own end, so it needs a place that would else be empty. From a call on the height is open until
+ * the next instruction of the x87, which looks ahead.
  */
+int lift_x87_delta(ZydisMnemonic m)
+{
+	switch (m) {
+	case ZYDIS_MNEMONIC_FLD:
+	case ZYDIS_MNEMONIC_FILD:
+	case ZYDIS_MNEMONIC_FBLD:
+	case ZYDIS_MNEMONIC_FLD1:
+	case ZYDIS_MNEMONIC_FLDZ:
+	case ZYDIS_MNEMONIC_FLDPI:
+	case ZYDIS_MNEMONIC_FLDL2E:
+	case ZYDIS_MNEMONIC_FLDL2T:
+	case ZYDIS_MNEMONIC_FLDLG2:
+	case ZYDIS_MNEMONIC_FLDLN2:
+	case ZYDIS_MNEMONIC_FPTAN:
+	case ZYDIS_MNEMONIC_FXTRACT:
+	case ZYDIS_MNEMONIC_FSINCOS:
+	case ZYDIS_MNEMONIC_FDECSTP:
+		return -1;
+	case ZYDIS_MNEMONIC_FSTP:
+	case ZYDIS_MNEMONIC_FSTPNCE:
+	case ZYDIS_MNEMONIC_FBSTP:
+	case ZYDIS_MNEMONIC_FISTP:
+	case ZYDIS_MNEMONIC_FISTTP:
+	case ZYDIS_MNEMONIC_FADDP:
+	case ZYDIS_MNEMONIC_FMULP:
+	case ZYDIS_MNEMONIC_FSUBP:
+	case ZYDIS_MNEMONIC_FSUBRP:
+	case ZYDIS_MNEMONIC_FDIVP:
+	case ZYDIS_MNEMONIC_FDIVRP:
+	case ZYDIS_MNEMONIC_FCOMIP:
+	case ZYDIS_MNEMONIC_FUCOMIP:
+	case ZYDIS_MNEMONIC_FPATAN:
+	case ZYDIS_MNEMONIC_FYL2X:
+	case ZYDIS_MNEMONIC_FYL2XP1:
+	case ZYDIS_MNEMONIC_FCOMP:
+	case ZYDIS_MNEMONIC_FUCOMP:
+	case ZYDIS_MNEMONIC_FICOMP:
+	case ZYDIS_MNEMONIC_FFREEP:
+	case ZYDIS_MNEMONIC_FINCSTP:
+		return 1;
+	case ZYDIS_MNEMONIC_FCOMPP:
+	case ZYDIS_MNEMONIC_FUCOMPP:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
+bool lift_x87_is(const ZydisDecodedInstruction *in)
+{
+	return in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && in->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY && in->opcode >= 0xd8 &&
+	       in->opcode <= 0xdf;
+}
+
+/* Further ways are not looked at: the code has then no use of it near. */
+#define LOOK_WAYS 64
+#define LOOK_INSNS 2048
+
+struct look {
+	const struct lift_x86 *x;
+	uint64_t va[LOOK_WAYS]; /* where ways begin; the first `done` were gone */
+	int depth[LOOK_WAYS];   /* places in use there */
+	unsigned cnt, done, insns;
+};
+
+static void look_at(struct look *l, uint64_t va, int depth)
+{
+	for (unsigned i = 0; i < l->cnt; i++)
+		if (l->va[i] == va)
+			return;
+	if (l->cnt == LOOK_WAYS)
+		return;
+	l->va[l->cnt] = va;
+	l->depth[l->cnt++] = depth;
+}
+
+/* Places the instruction finds values in, or writes to though no value may be there. */
+static int places_needed(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, int delta)
+{
+	int need = 0;
+	for (unsigned i = 0; i < in->operand_count; i++) {
+		int r = (int)ops[i].reg.value - ZYDIS_REGISTER_ST0;
+		bool is_st = ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER && r >= 0 && r < 8;
+		/* What pushes names what it writes from where it is then. */
+		bool is_used = ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ || (r > 0 && delta >= 0);
+		if (is_st && is_used)
+			need = MAX(need, r + 1);
+	}
+	return need;
+}
+
+/* Where control goes behind a jump: to where the look goes on. */
+static void look_behind(struct look *l, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op, uint64_t va, int depth)
+{
+	const struct lift_code *code = l->x->code;
+	if (op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op->imm.is_relative)
+		look_at(l, va + in->length + op->imm.value.u, depth);
+	for (uint32_t i = 0; i < code->table_cnt; i++)
+		for (uint32_t k = 0; code->tables[i].jump_va == va && k < code->tables[i].target_cnt; k++)
+			look_at(l, code->tables[i].targets[k], depth);
+}
+
+/* Goes from `va` to the end of its block; whether a value is needed that is not there. */
+static bool look_along(struct look *l, uint64_t va, int depth)
+{
+	const struct lift_x86 *x = l->x;
+	uint32_t lo = 0, hi = x->code->block_cnt;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (x->code->blocks[mid].va <= va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	const struct lift_block *b = lo ? &x->code->blocks[lo - 1] : NULL;
+	if (!b || va - b->va >= b->len)
+		return false;
+	while (va - b->va < b->len && l->insns++ < LOOK_INSNS) {
+		ZydisDecoderContext ctx;
+		ZydisDecodedInstruction in;
+		ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(x->decoder, &ctx, b->bytes + (va - b->va), b->len - (va - b->va), &in)))
+			return false;
+		ZydisInstructionCategory kind = in.meta.category;
+		bool is_jump = kind == ZYDIS_CATEGORY_COND_BR || kind == ZYDIS_CATEGORY_UNCOND_BR;
+		if (kind == ZYDIS_CATEGORY_CALL || kind == ZYDIS_CATEGORY_RET || in.mnemonic == ZYDIS_MNEMONIC_FNINIT ||
+		    in.mnemonic == ZYDIS_MNEMONIC_FRSTOR)
+			return false;
+		if ((is_jump || lift_x87_is(&in)) && !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(x->decoder, &ctx, &in, ops, in.operand_count)))
+			return false;
+		if (lift_x87_is(&in)) {
+			int delta = lift_x87_delta(in.mnemonic);
+			if (places_needed(&in, ops, delta) > depth)
+				return true;
+			depth -= delta;
+		}
+		if (is_jump)
+			look_behind(l, &in, ops, va, depth);
+		if (kind == ZYDIS_CATEGORY_UNCOND_BR)
+			return false;
+		va += in.length;
+	}
+	if (va - b->va >= b->len)
+		look_at(l, va, depth);
+	return false;
+}
+
+void lift_x87_settle(struct lift_x86 *x)
+{
+	struct look l = {.x = x};
+	bool is_needed = false;
+	x->is_open = false;
+	look_at(&l, x->va, 0);
+	while (l.done < l.cnt && !is_needed) {
+		is_needed = look_along(&l, l.va[l.done], l.depth[l.done]);
+		l.done++;
+	}
+	if (is_needed)
+		x->top = -1;
+}
+
+/* Who reads st(0) of an empty stack where no call was seen takes such a result, too. */
 void lift_x87_result(struct lift_x86 *x)
 {
 	if (!x->is_single && x->top >= 0)

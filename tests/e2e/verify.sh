@@ -13,10 +13,16 @@ int pick(int k) { switch (k & 7) { case 0: return 5; case 1: return table[1]++; 
 char *dup(struct node *n) { char *p = malloc(17); memcpy(p, n->text, 16); p[16] = 0; return p; }
 long lock(long *p) { if (p[0] == 0x1122334455667788) if (p[1] + 5 > 0x7766554433221100) if (p[2] == p[3] && p[2]) if ((int)p[4] < -77000) return p[5] & 0x4000 ? 1 : 2; return 0; }
 long asks(long n) { char *s = getenv("NAME"); if (s && s[0] == '#') { if (s[1] == '!') return 2; return 1; } return n; }
+/* What a call leaves on the x87 stack is under what is put there before it is taken. */
+__attribute__((noinline)) long double half(long n) { return n / 2.0L; }
+int sign(long n) { long double v = half(n); return v < 0 ? -1 : v != 0; }
+int halves(long n, long double *to, long k, long (*none)(long)) { long double v = half(n); if (k == 3) return none ? 3 : 4; int r = v > 5 ? 7 : v == 1.5L; *to = v; return r; }
+long keeps(long n, double *v) { long double a = v[0], b = a * n; half(n); return n + (b > 3); }
+int told(const char *s, long double *to, double *d, float *f) { *d = strtod(s, 0); *f = strtof(s, 0); long double v = strtold(s, 0); *to = v; return v == 0; }
 /* What the processor says about a division is not in the C. */
 long inexact(long n, long m) { unsigned is = 0x1f80; double d = n; __asm__ volatile("ldmxcsr %1; divsd %2, %0; stmxcsr %1" : "+x"(d), "+m"(is) : "m"((double){3})); return m == 7 || is & 0x20; }
 long forever(long n) { for (;;) n++; }
-int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc); }
+int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0); }
 C
 P=$WORK/prog
 status "nothing runs unasked" 1 "$SCRY" verify "$P" sum
@@ -27,6 +33,11 @@ import json, sys
 items = json.load(sys.stdin)["items"]
 bad = [i for i in items if i["status"] != "equal" or not i["inputs"] or 2 * i["blocks_hit"] < i["blocks"]]
 print("ok" if len(items) == 4 and not bad else bad)')"
+status "results on the x87 stack" 0 "$SCRY" verify "$P" half sign halves keeps told --json
+is "are taken from there" "ok" "$(printf '%s' "$OUT" | python3 -c '
+import json, sys
+items = json.load(sys.stdin)["items"]
+print("ok" if [i["status"] for i in items] == 5 * ["equal"] else items)')"
 status "once is enough" 0 "$SCRY" verify "$P" sum
 json "inputs follow what is compared" 'all(i["status"] == "equal" and i["blocks"] == i["blocks_hit"] and 5 * i["edges_hit"] > 4 * i["edges"] and i["coverage"]["blocks"] == 1 for i in d["items"])' "$SCRY" verify "$P" lock asks --seeds 48 --json
 status "a difference is said" 1 "$SCRY" verify "$P" inexact --json

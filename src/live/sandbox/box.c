@@ -369,6 +369,7 @@ void box_take_result(struct box *b, const struct box_report *report, uint32_t bu
 	ret->fault = to_file(b, s->fault, &ret->is_fault_inside);
 	ret->import = ret->end == BOX_EXITED && s->import < import_cnt ? s->import : UINT32_MAX;
 	ret->import_calls = s->import_calls;
+	ret->has_x87_fault = s->has_x87_fault;
 	ret->ns = s->ns;
 	ret->bufs = s->bufs;
 	ret->bufs_len = bufs_len;

@@ -68,6 +68,7 @@ struct box_result {
 	bool is_ip_inside, is_fault_inside;
 	uint32_t import;     /* number in image_imports(), UINT32_MAX none */
 	uint32_t import_calls; /* calls of imports that are only logged */
+	bool has_x87_fault;  /* it read an empty place of the x87 stack, or ran over its end: what no compiled code does */
 	uint64_t ns;         /* inside the function */
 	const uint8_t *bufs; /* what the buffers hold now, one behind the other in order of the arguments; valid until the
 				next call */

@@ -55,6 +55,7 @@ box_enter_back:
 	popfq
 	/* A value on the x87 stack: its top is no longer 0. */
 	fnstsw %ax
+	mov %ax, 240(%rdi)
 	shr $11, %eax
 	and $7, %eax
 	mov %rax, 232(%rdi)

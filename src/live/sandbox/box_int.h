@@ -37,6 +37,7 @@ struct box_regs {
 	uint64_t out_rdx;                     /* 208 */
 	uint8_t st0[16];                      /* 216 */
 	uint64_t has_st0;                     /* 232 */
+	uint64_t fsw;                         /* 240 */
 };
 
 /* What a trial's state is made from. */
@@ -60,6 +61,7 @@ struct box_shared {
 	int32_t signal, syscall_nr;
 	uint64_t ip, fault, ns;
 	uint32_t import, import_calls;
+	uint32_t has_x87_fault;
 	uint32_t missing; /* enum box_missing */
 	/* Trials. */
 	uint32_t is_trial;

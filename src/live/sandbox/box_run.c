@@ -21,8 +21,13 @@ uint64_t box_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+#define FSW_STACK_FAULT 0x40
+
 void box_finish(struct box_shared *s, enum box_end end)
 {
+	uint16_t fsw;
+	__asm__ volatile("fnstsw %0" : "=m"(fsw));
+	s->has_x87_fault |= (fsw & FSW_STACK_FAULT) != 0;
 	if (s->is_trial)
 		box_trial_finish(box_now);
 	memcpy(s->bufs, (const void *)BOX_BUFS, s->bufs_len <= BOX_BUF_TOTAL ? s->bufs_len : 0);
@@ -114,5 +119,6 @@ void box_run(struct box *b)
 	else
 		box_enter(&regs);
 	s->regs = regs;
+	s->has_x87_fault = (regs.fsw & FSW_STACK_FAULT) != 0;
 	box_finish(s, BOX_RETURNED);
 }

@@ -182,7 +182,7 @@ void verify_close(struct verify *v)
 /* --- comparing ----------------------------------------------------------------------------------------------------- */
 static bool is_clean(const struct box_result *r)
 {
-	return r->end == BOX_RETURNED || r->end == BOX_EXITED;
+	return (r->end == BOX_RETURNED || r->end == BOX_EXITED) && !r->has_x87_fault;
 }
 
 /* What differs between two outcomes, as text; false: nothing. The pages of `a` were copied. */
@@ -228,7 +228,9 @@ static bool is_telling(const struct box_outcome *o)
 /* Why a run that was not clean was not. */
 static void say_unclean(const struct box_result *r, char *why, size_t cap)
 {
-	if (r->end == BOX_SIGNAL)
+	if (r->has_x87_fault)
+		snprintf(why, cap, "takes a value from the x87 stack that nobody put there");
+	else if (r->end == BOX_SIGNAL)
 		snprintf(why, cap, "signal %d at 0x%llx, address 0x%llx", r->signal, (unsigned long long)r->ip, (unsigned long long)r->fault);
 	else if (r->end == BOX_SYSCALL)
 		snprintf(why, cap, "makes system call %d", r->syscall_nr);
