@@ -21,8 +21,12 @@ typedef uint8_t uint1_t;
 #ifdef __SIZEOF_INT128__
 typedef unsigned __int128 uint128_t;
 typedef __int128 int128_t;
-typedef uint128_t uint80_t; /* the upper 48 bits are 0 */
+#else
+typedef struct {
+	uint64_t w[2];
+} __attribute__((aligned(16))) uint128_t; /* can be loaded, stored and copied */
 #endif
+typedef uint128_t uint80_t; /* the upper 48 bits are 0 */
 typedef struct {
 	uint64_t w[4];
 } uint256_t;
@@ -43,6 +47,7 @@ SCRY_INLINE uint1_t scry_known(uint1_t v)
 }
 
 /* --- memory: any address, any alignment, any type behind it; in the byte order of the machine ------------- */
+#ifndef SCRY_MEMORY
 #define SCRY_MEMORY(bits)                                                        \
 	SCRY_INLINE uint##bits##_t scry_load##bits(uintptr_t addr)               \
 	{                                                                        \
@@ -54,6 +59,7 @@ SCRY_INLINE uint1_t scry_known(uint1_t v)
 	{                                                                        \
 		memcpy((void *)addr, &v, sizeof(v));                             \
 	}
+#endif
 
 /* --- integers --------------------------------------------------------------------------------------------- */
 /*
@@ -63,20 +69,23 @@ SCRY_INLINE uint1_t scry_known(uint1_t v)
  * udiv, urem, sdiv, srem: truncating; a divisor of 0 and a quotient that does not fit trap, as x86 does.
  * clz, ctz of 0 give the width; popcnt counts ones.
  */
+#define SCRY_SHIFTS(bits, wide, swide)                                           \
+	SCRY_INLINE uint##bits##_t scry_shl##bits(uint##bits##_t a, uint64_t n)  \
+	{                                                                        \
+		return n < bits ? (uint##bits##_t)((wide)a << n) : 0;            \
+	}                                                                        \
+	SCRY_INLINE uint##bits##_t scry_lshr##bits(uint##bits##_t a, uint64_t n) \
+	{                                                                        \
+		return n < bits ? (uint##bits##_t)((wide)a >> n) : 0;            \
+	}                                                                        \
+	SCRY_INLINE uint##bits##_t scry_ashr##bits(uint##bits##_t a, uint64_t n) \
+	{                                                                        \
+		n = n < bits ? n : bits - 1;                                     \
+		return (uint##bits##_t)((swide)(int##bits##_t)a >> n);           \
+	}
 #define SCRY_INTEGERS(bits)                                                                              \
 	SCRY_MEMORY(bits)                                                                                \
-	SCRY_INLINE uint##bits##_t scry_shl##bits(uint##bits##_t a, uint64_t n)                          \
-	{                                                                                                \
-		return n < bits ? (uint##bits##_t)((uint64_t)a << n) : 0;                                \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_lshr##bits(uint##bits##_t a, uint64_t n)                         \
-	{                                                                                                \
-		return n < bits ? (uint##bits##_t)((uint64_t)a >> n) : 0;                                \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_ashr##bits(uint##bits##_t a, uint64_t n)                         \
-	{                                                                                                \
-		return (uint##bits##_t)((int64_t)(int##bits##_t)a >> (n < bits ? n : bits - 1));         \
-	}                                                                                                \
+	SCRY_SHIFTS(bits, uint64_t, int64_t)                                                     \
 	SCRY_INLINE uint##bits##_t scry_rotl##bits(uint##bits##_t a, uint64_t n)                         \
 	{                                                                                                \
 		n %= bits;                                                                               \
@@ -296,7 +305,6 @@ SCRY_DEPOSIT(32)
 SCRY_FROM_32(128)
 SCRY_INSERT(128, 64, 0xffffffffffffffffu)
 SCRY_SEXT(128, 64)
-SCRY_MEMORY(128)
 
 SCRY_INLINE uint128_t scry_insert128_80(uint128_t a, uint80_t b, unsigned off)
 {
@@ -315,20 +323,7 @@ SCRY_INLINE uint128_t scry_mul128(uint128_t a, uint128_t b)
 	return a * b;
 }
 
-SCRY_INLINE uint128_t scry_shl128(uint128_t a, uint64_t n)
-{
-	return n < 128 ? a << n : 0;
-}
-
-SCRY_INLINE uint128_t scry_lshr128(uint128_t a, uint64_t n)
-{
-	return n < 128 ? a >> n : 0;
-}
-
-SCRY_INLINE uint128_t scry_ashr128(uint128_t a, uint64_t n)
-{
-	return (uint128_t)((int128_t)a >> (n < 128 ? n : 127));
-}
+SCRY_SHIFTS(128, uint128_t, int128_t)
 
 SCRY_INLINE uint80_t scry_load80(uintptr_t addr)
 {
@@ -341,19 +336,9 @@ SCRY_INLINE void scry_store80(uintptr_t addr, uint80_t v)
 	scry_store16(addr + 8, (uint16_t)(v >> 64));
 }
 #endif
-#define SCRY_MEMORY_WIDE(bits)                                                   \
-	SCRY_INLINE uint##bits##_t scry_load##bits(uintptr_t addr)               \
-	{                                                                        \
-		uint##bits##_t v;                                                \
-		memcpy(&v, (const void *)addr, sizeof(v));                       \
-		return v;                                                        \
-	}                                                                        \
-	SCRY_INLINE void scry_store##bits(uintptr_t addr, uint##bits##_t v)      \
-	{                                                                        \
-		memcpy((void *)addr, &v, sizeof(v));                             \
-	}
-SCRY_MEMORY_WIDE(256)
-SCRY_MEMORY_WIDE(512)
+SCRY_MEMORY(128)
+SCRY_MEMORY(256)
+SCRY_MEMORY(512)
 
 /* --- atomic memory, sequentially consistent: all give the old value ------------------------------------------ */
 /* The processor does these at any address; of one that may not be aligned clang makes a call of a library. */
@@ -726,25 +711,15 @@ SCRY_INLINE uint80_t scry_fint80(uint80_t a, unsigned rc)
 	return scry_fresult80(a, a, f);
 }
 
-SCRY_INLINE uint80_t scry_fnearest80(uint80_t a)
-{
-	return scry_fint80(a, 0);
-}
-
-SCRY_INLINE uint80_t scry_ffloor80(uint80_t a)
-{
-	return scry_fint80(a, 1);
-}
-
-SCRY_INLINE uint80_t scry_fceil80(uint80_t a)
-{
-	return scry_fint80(a, 2);
-}
-
-SCRY_INLINE uint80_t scry_ftrunc80(uint80_t a)
-{
-	return scry_fint80(a, 3);
-}
+#define SCRY_FINT80(name, rc)                   \
+	SCRY_INLINE uint80_t name(uint80_t a)   \
+	{                                       \
+		return scry_fint80(a, rc);      \
+	}
+SCRY_FINT80(scry_fnearest80, 0)
+SCRY_FINT80(scry_ffloor80, 1)
+SCRY_FINT80(scry_fceil80, 2)
+SCRY_FINT80(scry_ftrunc80, 3)
 
 SCRY_INLINE uint80_t scry_fcvt80_64(uint64_t a)
 {
@@ -1004,7 +979,7 @@ SCRY_INLINE void scry_leave_i386(struct scry_i386 *m, uintptr_t target)
 #define SCRY_INSN_ZMM_i386(m, what, top, bytes) scry_trap()
 #endif
 
-#if defined(__x86_64__) && defined(__SIZEOF_INT128__)
+#ifdef __x86_64__
 struct scry_x86_64 {
 	uint64_t rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15;
 	uint1_t cf, pf, af, zf, sf, df, of;
@@ -1027,6 +1002,11 @@ struct scry_x86_64 {
 	uint8_t fx[512] __attribute__((aligned(16)));
 };
 
+#ifdef SCRY_OUTSIDE
+/* For compilers whose assembler does not know the instructions below: whoever runs the code has scry_call(). */
+void scry_call(struct scry_x86_64 *m, uintptr_t target, uintptr_t back);
+#define SCRY_OUTLINE inline
+#else
 static struct scry_x86_64 *scry_now;
 static uint64_t scry_kept;
 
@@ -1186,6 +1166,8 @@ static SCRY_OUTLINE void scry_call(struct scry_x86_64 *m, uintptr_t target, uint
 		scry_now = outer_;                                                                            \
 		scry_take_fx(m_, what);                                                                       \
 	} while (0)
+
+#endif
 
 /* Calls the C form of a function, which leaves the stack as scry_call() of its machine code does. */
 SCRY_INLINE void scry_enter(struct scry_x86_64 *m, void (*fn)(struct scry_x86_64 *), uintptr_t back)

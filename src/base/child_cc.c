@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/child_cc.h"
 
+#include "base/child_lock.h"
 #include "base/child_tool.h"
 
 #include <dirent.h>
@@ -67,6 +68,11 @@ struct err *child_cc_run(const struct child_cc *cc, const char *const *argv)
 	if (e && e->kind == ERR_ENV)
 		return err_fix(e, "apt install %s", argv[0]);
 	return e ? e : status ? cc_said(argv[0], &said) : NULL;
+}
+
+const char *child_cc_missing(void)
+{
+	return child_lock_has_folders() ? "" : "landlock for the compiler";
 }
 
 void child_cc_close(struct child_cc *cc)

@@ -26,6 +26,9 @@ _must_use_ struct err *child_cc_put(const struct child_cc *cc, const char *name,
  * env when there is no such compiler, check()'s, timeout, budget. */
 _must_use_ struct err *child_cc_run(const struct child_cc *cc, const char *const *argv);
 
+/* What keeps the compiler to its folder and this kernel does not have, as text for a person; "" when nothing is missing. */
+const char *child_cc_missing(void);
+
 /* Removes the folder and what is in it. A folder that was never made is accepted. */
 void child_cc_close(struct child_cc *cc);
 

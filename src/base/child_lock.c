@@ -185,9 +185,19 @@ static void child_filter_no_write(struct child_filter *f, int nr, unsigned arg)
 #define CHILD_LL_REFER (UINT64_C(1) << 13)
 #define CHILD_LL_TRUNCATE (UINT64_C(1) << 14)
 
+static long landlock_abi(void)
+{
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+}
+
+bool child_lock_has_folders(void)
+{
+	return landlock_abi() >= 1;
+}
+
 bool child_lock_folder(const char *path)
 {
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	long abi = landlock_abi();
 	if (abi < 1)
 		return true;
 	uint64_t own = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | (abi >= 3 ? CHILD_LL_TRUNCATE : 0);

@@ -28,6 +28,8 @@ _must_use_ struct err *child_lock_calls(void);
 
 /* Where the kernel has landlock, no file can be made, written, cut or removed but below `path`. False when it has, and refuses. */
 _must_use_ bool child_lock_folder(const char *path);
+/* Whether the kernel has landlock. */
+bool child_lock_has_folders(void);
 
 /* Installs the filter for another program (child_tool.h): what changes a file or reaches anybody fails, the rest happens. With
  * `may_write` files can be opened for writing; which, child_lock_folder() says. */

@@ -52,6 +52,7 @@ struct job {
 	bool is_new;                 /* not from the store */
 	uint8_t key[32];
 	struct verify_verdict verdict;
+	char unprotected[192];       /* what the kernel did not give for running it; "" when it was not run */
 };
 
 struct verifying {
@@ -60,6 +61,7 @@ struct verifying {
 	struct verify_opts opts;       /* what all batches have in common */
 	struct verify_word words[VERIFY_WORD_MAX];
 	bool is_kept;                  /* verdicts are looked up and kept */
+	bool is_quick;
 	struct ses_verdict_base base;
 	struct store_cached_list kept;
 	struct job *jobs;
@@ -196,6 +198,10 @@ static bool put_verdict(struct ops_req *rq, const struct job *job)
 	ops_out_addr(o, "addr", job->va);
 	ops_out_cstr(o, "status", verify_status_name(v->status));
 	ops_out_cstr(o, "level", "L4");
+	if (v->status == VERIFY_NOT_RUN)
+		ops_out_null(o, "compiler");
+	else
+		ops_out_cstr(o, "compiler", v->is_quick ? "tcc" : SES_VERDICT_CC);
 	ops_out_u64(o, "inputs", v->inputs);
 	ops_out_u64(o, "blocks", v->blocks);
 	ops_out_u64(o, "blocks_hit", v->blocks_hit);
@@ -203,6 +209,7 @@ static bool put_verdict(struct ops_req *rq, const struct job *job)
 	ops_out_u64(o, "edges_hit", v->edges_hit);
 	ops_put_coverage(o, v);
 	ops_out_cstr(o, "why", v->why);
+	ops_out_cstr(o, "unprotected", job->unprotected);
 	_cleanup_buf_ struct buf input = {0};
 	put_input(v, &input);
 	if (v->status == VERIFY_DIFFERS)
@@ -244,15 +251,30 @@ static struct err *add_func(struct verifying *v, struct batch *b, struct job *jo
 	return e;
 }
 
+static struct err *run_one(struct verify *verify, uint32_t i, struct job *job)
+{
+	struct err *e = verify_run(verify, i, &job->verdict);
+	if (!e)
+		snprintf(job->unprotected, sizeof(job->unprotected), "%s", verify_missing(verify));
+	return e;
+}
+
+static struct err *put_texts(const struct batch *b, uint32_t from, uint32_t to, struct buf *text)
+{
+	ses_code_head(text);
+	for (uint32_t i = from; i < to; i++)
+		buf_add(text, b->texts[i].data, b->texts[i].len);
+	return text->failed ? &err_nomem : NULL;
+}
+
 /* Functions `from` to `to` of the batch. When their C does not compile, each half is tried alone: the fault is one function's. */
 static struct err *run_funcs(struct verifying *v, struct batch *b, uint32_t from, uint32_t to)
 {
 	_cleanup_buf_ struct buf text = {0};
 	struct verify *verify = NULL;
-	ses_code_head(&text);
-	for (uint32_t i = from; i < to; i++)
-		buf_add(&text, b->texts[i].data, b->texts[i].len);
-	struct err *e = text.failed ? &err_nomem : verify_open(&v->opts, &text, b->funcs + from, to - from, &verify);
+	struct err *e = put_texts(b, from, to, &text);
+	if (!e)
+		e = verify_open(&v->opts, &text, b->funcs + from, to - from, &verify);
 	if (e && e->kind == ERR_INTERNAL && to - from > 1) {
 		uint32_t middle = from + (to - from) / 2;
 		err_free(e);
@@ -267,12 +289,77 @@ static struct err *run_funcs(struct verifying *v, struct batch *b, uint32_t from
 		return NULL;
 	}
 	for (uint32_t i = from; !e && i < to; i++) {
-		e = verify_run(verify, i - from, &b->jobs[i]->verdict);
+		e = run_one(verify, i - from, b->jobs[i]);
 		b->jobs[i]->is_done = b->jobs[i]->is_new = !e;
 		ses_meter_add(v->rq->call, 1);
 	}
 	verify_close(verify);
 	return e;
+}
+
+static void swap_funcs(struct batch *b, uint32_t i, uint32_t k)
+{
+	struct job *job = b->jobs[i];
+	struct verify_func func = b->funcs[i];
+	struct buf text = b->texts[i];
+	b->jobs[i] = b->jobs[k];
+	b->funcs[i] = b->funcs[k];
+	b->texts[i] = b->texts[k];
+	b->jobs[k] = job;
+	b->funcs[k] = func;
+	b->texts[k] = text;
+}
+
+static bool is_for_quick(const struct batch *b, uint32_t i)
+{
+	return verify_quick_takes(b->texts[i].data, b->texts[i].len);
+}
+
+/* A difference is not the quick compiler's to say. */
+static bool is_settled(const struct batch *b, uint32_t i)
+{
+	return b->jobs[i]->verdict.status != VERIFY_DIFFERS;
+}
+
+/* Puts those of the first `cnt` functions before the others; how many they are. */
+static uint32_t put_first(struct batch *b, uint32_t cnt, bool (*is_first)(const struct batch *b, uint32_t i))
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < cnt; i++)
+		if (is_first(b, i))
+			swap_funcs(b, i, n++);
+	return n;
+}
+
+/* What the quick compiler takes and has no difference goes to the front of the batch, with its verdict; how many they are. */
+static struct err *run_quick(struct verifying *v, struct batch *b, uint32_t *ret)
+{
+	struct verify_opts opts = v->opts;
+	struct verify *verify = NULL;
+	_cleanup_buf_ struct buf text = {0};
+	uint32_t cnt = put_first(b, b->cnt, is_for_quick);
+	opts.quick_header = ses_code_quick_header(&opts.quick_header_len);
+	*ret = 0;
+	if (!cnt)
+		return NULL;
+	struct err *e = put_texts(b, 0, cnt, &text);
+	if (!e)
+		e = verify_open(&opts, &text, b->funcs, cnt, &verify);
+	if (e && (e->kind == ERR_INTERNAL || e->kind == ERR_ENV)) {
+		/* It is not there, or does not take it after all. */
+		err_free(e);
+		return NULL;
+	}
+	for (uint32_t i = 0; !e && i < cnt; i++)
+		e = run_one(verify, i, b->jobs[i]);
+	verify_close(verify);
+	if (e)
+		return e;
+	*ret = put_first(b, cnt, is_settled);
+	for (uint32_t i = 0; i < *ret; i++)
+		b->jobs[i]->is_done = true;
+	ses_meter_add(v->rq->call, *ret);
+	return NULL;
 }
 
 static void one_batch(void *ctx, unsigned worker, size_t from, size_t to)
@@ -290,8 +377,11 @@ static void one_batch(void *ctx, unsigned worker, size_t from, size_t to)
 		uint32_t end = MIN(v->cnt, (uint32_t)(at + 1) * BATCH);
 		for (uint32_t i = (uint32_t)at * BATCH; !e && i < end; i++)
 			e = add_func(v, b, &v->jobs[i]);
-		if (!e && b->cnt)
-			e = run_funcs(v, b, 0, b->cnt);
+		uint32_t done = 0;
+		if (!e && v->is_quick)
+			e = run_quick(v, b, &done);
+		if (!e && done < b->cnt)
+			e = run_funcs(v, b, done, b->cnt);
 		if (b) {
 			for (uint32_t i = 0; i < b->cnt; i++)
 				buf_fini(&b->texts[i]);
@@ -343,7 +433,15 @@ static uint64_t func_va(struct ops_req *rq, uint32_t func)
 	return space_va(rq->sn->space, image_funcs(rq->sn->im, &cnt)[func].loc);
 }
 
-/* The functions asked for, in order; all when none was. */
+static bool is_listed(const uint32_t *list, uint32_t cnt, uint32_t func)
+{
+	for (uint32_t i = 0; i < cnt; i++)
+		if (list[i] == func)
+			return true;
+	return false;
+}
+
+/* The functions asked for, each once, in order; all when none was. */
 static struct err *find_funcs(struct ops_req *rq, uint32_t **ret, uint32_t *ret_cnt)
 {
 	size_t cnt;
@@ -357,7 +455,7 @@ static struct err *find_funcs(struct ops_req *rq, uint32_t **ret, uint32_t *ret_
 	if (!list)
 		return &err_nomem;
 	*ret = list;
-	*ret_cnt = is_all ? func_cnt : (uint32_t)cnt;
+	*ret_cnt = is_all ? func_cnt : 0;
 	for (uint32_t i = 0; is_all && i < func_cnt; i++)
 		list[i] = i;
 	for (size_t i = 0; i < cnt; i++) {
@@ -366,9 +464,12 @@ static struct err *find_funcs(struct ops_req *rq, uint32_t **ret, uint32_t *ret_
 		if (e)
 			return e;
 		uint32_t loc = space_loc(rq->sn->space, va);
-		list[i] = loc == LOC_NONE ? UINT32_MAX : image_func_at(rq->sn->im, loc);
-		if (list[i] == UINT32_MAX)
+		uint32_t func = loc == LOC_NONE ? UINT32_MAX : image_func_at(rq->sn->im, loc);
+		if (func == UINT32_MAX)
 			return err_new(ERR_NOT_FOUND, "%s: is in no function", names[i]);
+		/* It has several names. */
+		if (!is_listed(list, *ret_cnt, func))
+			list[(*ret_cnt)++] = func;
 	}
 	return NULL;
 }
@@ -381,6 +482,7 @@ static struct err *read_opts(struct verifying *v)
 				       .cpu_ms = v->how.cpu_ms, .check = still_wanted, .check_ctx = v, .words = v->words,
 				       .seed = ops_arg_u64(args, "seed", 0), .has_input = input};
 	v->opts.header = ses_code_header(&v->opts.header_len);
+	v->is_quick = ops_arg_is_set(args, "quick");
 	v->is_kept = !input && !ops_arg_is_set(args, "seed");
 	if (input && ops_arg_is_set(args, "seed"))
 		return err_new(ERR_INVALID, "verify: --input says its seed");

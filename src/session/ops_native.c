@@ -339,6 +339,7 @@ static struct err *publish(struct build *b, const char *path, uint64_t began)
 		ops_out_u64(o, "imports", c.imports);
 		ops_out_cstr(o, "sha256", hex);
 		ops_out_u64(o, "ms", (now_ns() - began) / 1000000);
+		ops_out_cstr(o, "unprotected", child_cc_missing());
 		ops_out_end_item(o);
 	}
 	file_close(f);

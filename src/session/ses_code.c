@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* scry_h.S holds it as it is installed. */
-extern const char ses_scry_h[], ses_scry_h_end[];
+extern const char ses_scry_h[], ses_scry_h_end[], ses_scry_tcc_h[], ses_scry_tcc_h_end[];
 
 void ses_code_fini(struct ses_code *c)
 {
@@ -20,6 +20,12 @@ const char *ses_code_header(size_t *ret_len)
 {
 	*ret_len = (size_t)(ses_scry_h_end - ses_scry_h);
 	return ses_scry_h;
+}
+
+const char *ses_code_quick_header(size_t *ret_len)
+{
+	*ret_len = (size_t)(ses_scry_tcc_h_end - ses_scry_tcc_h);
+	return ses_scry_tcc_h;
 }
 
 void ses_code_head(struct buf *text)

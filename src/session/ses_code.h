@@ -46,5 +46,7 @@ void ses_code_head(struct buf *text);
 
 /* include/scry.h, for writing beside them; borrowed. */
 const char *ses_code_header(size_t *ret_len);
+/* The text of include/scry_tcc.h. */
+const char *ses_code_quick_header(size_t *ret_len);
 
 #endif

@@ -21,8 +21,12 @@ long keeps(long n, double *v) { long double a = v[0], b = a * n; half(n); return
 int told(const char *s, long double *to, double *d, float *f) { *d = strtod(s, 0); *f = strtof(s, 0); long double v = strtold(s, 0); *to = v; return v == 0; }
 /* What the processor says about a division is not in the C. */
 long inexact(long n, long m) { unsigned is = 0x1f80; double d = n; __asm__ volatile("ldmxcsr %1; divsd %2, %0; stmxcsr %1" : "+x"(d), "+m"(is) : "m"((double){3})); return m == 7 || is & 0x20; }
+/* Nor which of the flags it keeps, beside those that mean something to programs. */
+__asm__(".globl keeps_id\n.type keeps_id, @function\nkeeps_id: pushf; orq $0x200000, (%rsp); popf; pushf; pop %rax; and $0x200000, %eax; cmp $9, %rdi; jne 1f; xor %eax, %eax\n1: ret\n.size keeps_id, . - keeps_id");
+long keeps_id(long n);
+long total(struct node *n) __attribute__((alias("sum")));
 long forever(long n) { for (;;) n++; }
-int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0); }
+int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0) + (int)keeps_id(argc) + (int)total(0); }
 C
 P=$WORK/prog
 status "nothing runs unasked" 1 "$SCRY" verify "$P" sum
@@ -50,6 +54,20 @@ status "nor with nothing" 0 "$SCRY" verify "$P" inexact --input "${CASE%%:*}: al
 for bad in "" "seed" "seed 1" "seed 1: rbx=0x1, else zero" "seed 1: rdi=1" "seed 1: [0x10]=1, else zero" "seed 1: rdi=0x1 and 3 words more, else zero" "seed 1: [0x1000:9]=1, else zero"; do
 	status "no input: '$bad'" 2 "$SCRY" verify "$P" inexact --input "$bad"
 done
+json "a function has two names and one verdict" '[(i["status"], i["unprotected"]) for i in d["items"]] == [("equal", "")]' "$SCRY" verify "$P" sum total sum --fresh --json
+# The quick compiler, where there is one: what it says is said to be its, and gcc has the last word on a difference.
+if [ -x /usr/bin/tcc ]; then
+	status "quick" 1 "$SCRY" verify "$P" sum pick dup lock keeps_id mean --quick --fresh --json
+	json "by the compilers" '[(i["status"], i["compiler"]) for i in d["items"]] == [("equal", "tcc")] * 4 + [("differs", "gcc"), ("equal", "gcc")]' printf '%s' "$OUT"
+	rm "$SCRY_STORE"/*/cache.db*
+	status "quick again" 0 "$SCRY" verify "$P" sum mean --quick --json
+	json "what it says is not kept" 'd["verified"] == "not_run"' "$SCRY" decompile "$P" sum --json
+	json "what gcc says is" 'd["verified"] == "equal"' "$SCRY" decompile "$P" mean --json
+	status "kept" 0 "$SCRY" verify "$P" sum
+	json "and good for quick, too" 'd["items"][0]["compiler"] == "gcc"' "$SCRY" verify "$P" sum --quick --json
+else
+	skip "quick" "there is no tcc"
+fi
 status "an input is for one function" 2 "$SCRY" verify "$P" inexact sum --input "$CASE"
 status "another seed first" 1 "$SCRY" verify "$P" inexact --seed 3 --seeds 4
 status "what never ends is said" 0 "$SCRY" verify "$P" forever --seeds 2 --cpu-ms 20

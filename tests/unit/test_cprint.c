@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "cprint/cprint.h"
 #include "ir/ir_interp.h"
+#include "live/verify/verify.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -267,24 +268,34 @@ static int run(char *const argv[])
 	return waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
+static void *open_lib(const char *path)
+{
+	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!lib)
+		fail_msg("%s", dlerror());
+	return lib;
+}
+
+static void write_text(const char *path, const struct buf *text)
+{
+	FILE *out = fopen(path, "w");
+	assert_non_null(out);
+	fwrite(text->data, 1, text->len, out);
+	assert_int_equal(fclose(out), 0);
+}
+
 static void *compile(const struct buf *text, const char *cc, const char *level)
 {
 	static unsigned n;
 	char c[96], so[96];
 	snprintf(c, sizeof(c), "%s/t%u.c", dir, n);
 	snprintf(so, sizeof(so), "%s/t%u.so", dir, n++);
-	FILE *out = fopen(c, "w");
-	assert_non_null(out);
-	fwrite(text->data, 1, text->len, out);
-	assert_int_equal(fclose(out), 0);
+	write_text(c, text);
 	const char *const argv[] = {cc,	     level,  "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused",		"-Werror", "-shared",
 				    "-fPIC", "-I",   SCRY_INCLUDE, "-o",    so,	       c,		"-lm",	   NULL};
 	if (run((char *const *)argv))
 		fail_msg("printed C does not compile with %s %s", cc, level);
-	void *lib = dlopen(so, RTLD_NOW | RTLD_LOCAL);
-	if (!lib)
-		fail_msg("%s", dlerror());
-	return lib;
+	return open_lib(so);
 }
 
 static sigjmp_buf trapped;
@@ -636,6 +647,59 @@ static void test_order_of_reads(void **state)
 	dlclose(so);
 }
 
+/* --- the quick compiler --------------------------------------------------------------------------------------------- */
+/* Those it should take; how many. */
+static size_t print_quick(struct buf *text)
+{
+	size_t kept = 0;
+	cprint_prelude(text);
+	buf_add_str(text, PRELUDE);
+	for (size_t i = 0; i < fn_cnt; i++) {
+		_cleanup_(buf_fini) struct buf one = {0};
+		char name[32];
+		snprintf(name, sizeof(name), "f%zu", kept);
+		struct err *e = cprint_func(fns[i].f, &(struct cprint_opts){.name = name}, &one, NULL);
+		if (!e && verify_quick_takes(one.data, one.len)) {
+			buf_add(text, one.data, one.len);
+			fns[kept++] = fns[i];
+		}
+		err_free(e);
+	}
+	return kept;
+}
+
+static void test_quick_compiler(void **state)
+{
+	(void)state;
+	_cleanup_(buf_fini) struct buf text = {0};
+	char c[96], so[96];
+	if (access("/usr/bin/tcc", X_OK)) {
+		print_message("there is no tcc\n");
+		skip();
+	}
+	fn_cnt = 0;
+	make_ops();
+	for (unsigned i = 0; i < 3 * TREE_CNT; i++)
+		make_tree(i);
+	for (unsigned i = 0; i < TREE_CNT; i++)
+		snprintf(fn_add(random_block())->what, sizeof(fns->what), "block %u", i);
+	size_t all = fn_cnt;
+	fn_cnt = print_quick(&text);
+	print_message("%zu of %zu forms are for the quick compiler\n", fn_cnt, all);
+	assert_true(fn_cnt > all / 4);
+	snprintf(c, sizeof(c), "%s/quick.c", dir);
+	snprintf(so, sizeof(so), "%s/quick.so", dir);
+	write_text(c, &text);
+	/* What it is said to take it does take. */
+	const char *const argv[] = {"/usr/bin/tcc", "-Werror", "-shared", "-nostdlib", "-I", SCRY_INCLUDE, "-include", "scry_tcc.h",
+				    "-o", so, c, NULL};
+	if (run((char *const *)argv))
+		fail_msg("the quick compiler does not take the C");
+	void *lib = open_lib(so);
+	compare_all(lib, 100);
+	dlclose(lib);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -659,6 +723,7 @@ int main(void)
 		cmocka_unit_test(test_every_operation),
 		cmocka_unit_test(test_order_of_reads),
 		cmocka_unit_test(test_expressions),
+		cmocka_unit_test(test_quick_compiler),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

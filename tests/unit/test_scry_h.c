@@ -218,6 +218,37 @@ static void test_compiles_everywhere(void **state)
 }
 
 #if defined(__x86_64__)
+/* What the program of scry_h_both.c says, made by the compiler that `how` begins with. */
+static size_t said(const char *how, char *ret, size_t cap)
+{
+	char cmd[1024], name[] = "/tmp/scry-h-XXXXXX";
+	int fd = mkstemp(name);
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(cmd, sizeof(cmd), "%s -w -I %s -o %s %s && %s", how, SCRY_INCLUDE, name, SCRY_H_BOTH, name);
+	FILE *p = popen(cmd, "r");
+	assert_non_null(p);
+	size_t len = fread(ret, 1, cap, p);
+	assert_int_equal(pclose(p), 0);
+	unlink(name);
+	return len;
+}
+
+static void test_quick_compiler_says_the_same(void **state)
+{
+	static char a[1 << 20], b[1 << 20];
+	if (access("/usr/bin/tcc", X_OK)) {
+		print_message("there is no tcc\n");
+		skip();
+	}
+	size_t len = said("gcc -O1", a, sizeof(a));
+	assert_true(len > 100000 && len < sizeof(a));
+	assert_int_equal(said("/usr/bin/tcc -include scry_tcc.h", b, sizeof(b)), len);
+	for (size_t i = 0; i < len; i++)
+		if (a[i] != b[i])
+			fail_msg("gcc: %.60s\ntcc: %.60s", a + (i > 20 ? i - 20 : 0), b + (i > 20 ? i - 20 : 0));
+}
+
 /* Instructions run with the whole state: what AVX-512 has beyond AVX goes in and comes out. */
 static void test_avx512(void **state)
 {
@@ -252,6 +283,7 @@ int main(void)
 		cmocka_unit_test(test_sse_rules),
 		cmocka_unit_test(test_compiles_everywhere),
 #if defined(__x86_64__)
+		cmocka_unit_test(test_quick_compiler_says_the_same),
 		cmocka_unit_test(test_avx512),
 #endif
 	};

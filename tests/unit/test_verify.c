@@ -42,9 +42,9 @@ static const char *const forms[COUNT] = {
 	"volatile char b[4096]; b[0] = 1; form_5(m); b[1] = 1;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;",
 };
 
-static void test_verdicts(void **state)
+/* With the quick compiler or without. */
+static void check_verdicts(bool is_quick)
 {
-	(void)state;
 	struct subject *subject = subject_new(".c", source, "gcc -O1 -w -shared -fPIC -fno-stack-protector $SRC -o $OUT");
 	if (!subject)
 		skip();
@@ -73,8 +73,20 @@ static void test_verdicts(void **state)
 		assert_true(funcs[i].va);
 	}
 	int fd = open(subject->path, O_RDONLY | O_CLOEXEC);
-	const struct verify_opts opts = {.im = im, .fd = fd, .cc = "gcc", .level = "-O0", .header = "", .seeds = 3, .cpu_ms = 20};
+	const struct verify_opts opts = {.im = im, .fd = fd, .cc = "gcc", .level = "-O0", .header = "", .seeds = 3, .cpu_ms = 20,
+					 .quick_header = is_quick ? "" : NULL};
 	struct err *e = verify_open(&opts, &text, funcs, COUNT, &v);
+	if (is_quick) {
+		/* The trap is a function to it that nobody has. */
+		assert_non_null(e);
+		assert_int_equal(e->kind, ERR_INTERNAL);
+		assert_non_null(strstr(e->text, "__builtin_trap"));
+		err_free(e);
+		_cleanup_buf_ struct buf with_trap = {0};
+		buf_add_str(&with_trap, "#define __builtin_trap() __asm__(\"ud2\")\n");
+		buf_add(&with_trap, text.data, text.len);
+		e = verify_open(&opts, &with_trap, funcs, COUNT, &v);
+	}
 	if (e)
 		fail_msg("%s", e->text);
 	for (uint32_t i = 0; i < COUNT; i++) {
@@ -87,6 +99,7 @@ static void test_verdicts(void **state)
 			fail_msg("%s against \"%s\": %s, %s", targets[i], forms[i], verify_status_name(got.status), got.why);
 		if (want != VERIFY_EQUAL)
 			assert_true(got.why[0]);
+		assert_int_equal(got.is_quick, is_quick);
 		/* p[1] alone makes the difference: wherever p points. */
 		if (i == PAIR_MINUS) {
 			assert_int_equal(got.word_cnt, 1);
@@ -108,8 +121,69 @@ static void test_verdicts(void **state)
 	subject_free(subject);
 }
 
+static void test_verdicts(void **state)
+{
+	(void)state;
+	check_verdicts(false);
+}
+
+static void test_verdicts_of_the_quick_compiler(void **state)
+{
+	(void)state;
+	if (access("/usr/bin/tcc", X_OK)) {
+		print_message("there is no tcc\n");
+		skip();
+	}
+	check_verdicts(true);
+}
+
+/* What it is not even asked to compile. */
+static void test_what_is_for_the_quick_compiler(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		bool is_taken;
+	} rows[] = {
+		{"#define SCRY_REGS(r) r(rax) r(xmm0)\nuint128_t xmm0 = m->xmm0, xmm1 = m->xmm1;\n", true},
+		{"uint128_t xmm0 = m->xmm0;\n\txmm0 = scry_load128(rax + 1);\n\tscry_store128(f(rax), xmm0);\n", true},
+		{"uint128_t xmm0 = m->xmm0, xmm1 = m->xmm1;\n\txmm0 = xmm1;\n\tuint128_t t5 = xmm0;\n", true},
+		{"rax = scry_umulh64(rax, 0x128) /* scry_umulh128 */;", true},
+		{"rax = SCRY_LANES(64, 8, mm0, mm1, 0, x + y);", true},
+		{"uint128_t xmm0 = m->xmm0;\n\txmm0 = 0;\n", false},
+		{"uint128_t xmm0 = m->xmm0;\n\txmm0 = scry_u128(1, 2);\n", false},
+		{"uint128_t xmm0 = m->xmm0;\n\trax = (uint64_t)xmm0;\n", false},
+		{"uint128_t xmm0 = m->xmm0, xmm1 = m->xmm1;\n\txmm0 = xmm0 ^ xmm1;\n", false},
+		{"uint128_t xmm0 = m->xmm0;\n\tif (xmm0 == 0)\n", false},
+		{"uint128_t xmm0 = m->xmm0;\n\tscry_store128(rax, rax);\n", false},
+		{"uint128_t xmm0 = m->xmm0;\n\tscry_store64(rax, xmm0);\n", false},
+		{"uint128_t xmm0 = m->xmm0 + 1;\n", false},
+		{"uint128_t xmm0 = m->xmm0;\n\txmm0 = scry_load128(f(1)) + 1;\n", false},
+		{"rax = (uint128_t)rbx;", false},
+		{"rax = scry_umulh128(rax, rbx);", false},
+		{"f7 = scry_load80(rax);", false},
+		{"rax = SCRY_LANES(128, 8, xmm0, xmm1, 0, x + y);", false},
+		{"rax = scry_uitof64_64(rax);", false},
+		{"SCRY_INSN_YMM(m, 0, 0, \"0x90\");", false},
+		{"rax = scry_fma64(rax, rbx, rcx);", false},
+		{"uint128_t", false},
+		{"uint128_t x = ", false},
+		{"uint128_t x,", false},
+		{"scry_store128(", false},
+		{"/* scry_load128", true},
+		{"", true},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (verify_quick_takes(rows[i].text, strlen(rows[i].text)) != rows[i].is_taken)
+			fail_msg("%s: %s", rows[i].is_taken ? "not taken" : "taken", rows[i].text);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_verdicts)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_verdicts_of_the_quick_compiler),
+		cmocka_unit_test(test_what_is_for_the_quick_compiler),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

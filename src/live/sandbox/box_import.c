@@ -169,6 +169,9 @@ static const char *const objects[] = {
 	"program_invocation_short_name", "__progname", "__progname_full", "optarg",
 };
 
+/* Recompiled code's own. */
+static const char *const code_call[] = {"scry_call"};
+
 static bool is_named(const char *const *names, size_t cnt, const char *s, size_t len)
 {
 	for (size_t i = 0; i < cnt; i++)
@@ -317,6 +320,8 @@ void box_bind_imports(const struct box_object *b, const struct image *target)
 		size_t len;
 		const char *name = image_text(b->im, sym->name, &len);
 		uint64_t model = model_of(name, len), dummy = BOX_DUMMY;
+		if (b->im != target && is_named(code_call, 1, name, len))
+			model = box_scry_call();
 		if (sym->type == FMT_SYM_OBJECT || sym->type == FMT_SYM_TLS)
 			memcpy(stub, &dummy, 8);
 		else if (model)

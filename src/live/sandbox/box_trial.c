@@ -179,6 +179,11 @@ static struct scry_x86_64 machine;
 /* From box_enter.S: calls fn(arg) on another stack. */
 void box_on_stack(void (*fn)(struct scry_x86_64 *), struct scry_x86_64 *arg, uint64_t sp);
 
+uint64_t box_scry_call(void)
+{
+	return (uint64_t)(uintptr_t)scry_call;
+}
+
 bool box_code_prepare(void)
 {
 	return !syscall(SYS_arch_prctl, ARCH_GET_FS, &fs_base);

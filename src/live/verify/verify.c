@@ -33,6 +33,7 @@ struct verify {
 	struct guide_run *run;  /* the first run, for the guide */
 	struct box_outcome first; /* of the machine code, its pages in `pages` */
 	uint32_t late;          /* runs of the function that were out of time */
+	char missing[192];
 };
 
 const char *verify_status_name(enum verify_status s)
@@ -41,9 +42,11 @@ const char *verify_status_name(enum verify_status s)
 	return s < VERIFY_STATUS_COUNT ? names[s] : "not_run";
 }
 
-const char *verify_missing(const struct verify *v)
+const char *verify_missing(struct verify *v)
 {
-	return box_missing(v->box);
+	const char *box = box_missing(v->box), *cc = child_cc_missing();
+	snprintf(v->missing, sizeof(v->missing), "%s%s%s", box, *box && *cc ? ", " : "", cc);
+	return v->missing;
 }
 
 /* --- compiling ----------------------------------------------------------------------------------------------------- */
@@ -52,8 +55,35 @@ static struct err *check(const struct verify *v)
 	return v->opts.check ? v->opts.check(v->opts.check_ctx) : NULL;
 }
 
+#define QUICK_CC "tcc"
+
+/* What its objects may want of others: the models of imports have it, and scry_call() is the sandbox's. */
+static const char *const quick_imports[] = {"memcpy", "memmove", "memset", "scry_call"};
+
+/* It takes what it does not know for functions of other objects. */
+static struct err *check_quick(const struct fmt_bin *bin)
+{
+	for (size_t i = 0; i < bin->symbols.cnt; i++) {
+		const struct fmt_symbol *s = &bin->symbols.data[i];
+		bool is_known = !s->is_undefined || !s->name.len;
+		for (size_t k = 0; k < ARRAY_LEN(quick_imports); k++)
+			is_known |= s->name.len == strlen(quick_imports[k]) && !memcmp(s->name.s, quick_imports[k], s->name.len);
+		if (!is_known)
+			return err_new(ERR_INTERNAL, QUICK_CC " does not know %.*s", (int)MIN(s->name.len, 100u), s->name.s);
+	}
+	return NULL;
+}
+
+static struct err *compile_quick(const struct child_cc *cc)
+{
+	static const char *const argv[] = {QUICK_CC, "-w", "-shared", "-nostdlib", "-I.", "-include", "scry_tcc.h", "-o", "code.so", "code.c", NULL};
+	return child_cc_run(cc, argv);
+}
+
 static struct err *compile(const struct verify *v, const struct child_cc *cc)
 {
+	if (v->opts.quick_header)
+		return compile_quick(cc);
 	/* Nothing is linked in but what the compiler needs for wide division; memcpy is an import, and bound as the target's
 	 * are. */
 	const char *const argv[] = {v->opts.cc, v->opts.level, "-std=gnu11", "-w", "-shared", "-fPIC", "-nostdlib", "-fno-stack-protector",
@@ -98,7 +128,9 @@ static struct err *load_object(struct verify *v)
 		return e;
 	for (uint32_t i = 0; i < v->func_cnt; i++)
 		v->code_va[i] = symbol_va(bin, v->funcs[i].name);
-	e = image_data_from_fmt(bin, no_sha, &d);
+	e = v->opts.quick_header ? check_quick(bin) : NULL;
+	if (!e)
+		e = image_data_from_fmt(bin, no_sha, &d);
 	if (!e) {
 		e = image_serialize(&d, &v->image_bytes);
 		image_data_fini(&d);
@@ -120,6 +152,8 @@ static struct err *build(struct verify *v, const struct buf *text)
 		e = child_cc_put(&cc, "code.c", text->data, text->len);
 	if (!e)
 		e = child_cc_put(&cc, "scry.h", v->opts.header, v->opts.header_len);
+	if (!e && v->opts.quick_header)
+		e = child_cc_put(&cc, "scry_tcc.h", v->opts.quick_header, v->opts.quick_header_len);
 	if (!e)
 		e = compile(v, &cc);
 	snprintf(so, sizeof(so), "%s/code.so", cc.dir);
@@ -498,6 +532,7 @@ struct err *verify_run(struct verify *v, uint32_t i, struct verify_verdict *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->status = VERIFY_INCONCLUSIVE;
+	ret->is_quick = v->opts.quick_header;
 	ret->blocks = v->funcs[i].block_cnt;
 	ret->edges = v->funcs[i].edge_cnt;
 	if (!v->code_va[i]) {

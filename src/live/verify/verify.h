@@ -59,6 +59,7 @@ struct verify_verdict {
 	struct verify_word words[VERIFY_WORD_MAX];
 	uint32_t word_cnt;
 	uint32_t more_words;    /* that are not listed */
+	bool is_quick;          /* the C was compiled by the quick compiler */
 	char why[160];          /* what differs, or why nothing could be said; "" */
 };
 
@@ -69,6 +70,8 @@ struct verify_opts {
 	const char *level;      /* "-O1" */
 	const char *header;     /* the text of scry.h */
 	size_t header_len;
+	const char *quick_header; /* the text of scry_tcc.h: the C is compiled by the Tiny C Compiler, if verify_quick_takes() it; null: by cc */
+	size_t quick_header_len;
 	uint32_t seeds;         /* at most so many a function */
 	uint64_t seed;          /* the first of them */
 	bool has_input;         /* one run only, on that seed with these words, as a verdict has them */
@@ -82,6 +85,9 @@ struct verify_opts {
 
 struct verify;
 
+/* Whether the quick compiler is worth trying on that C of one function. It may still refuse: then verify_open() says internal or env. */
+bool verify_quick_takes(const char *text, size_t len);
+
 /*
  * Compiles `text` (C of all of `funcs`) in a temporary folder, scry.h beside it, and makes the sandbox with it. Several may be open, each
  * used by one thread.
@@ -94,7 +100,7 @@ void verify_close(struct verify *v);
 /* Verifies function `i` of those given. Errors: env, io, opts->check()'s. */
 _must_use_ struct err *verify_run(struct verify *v, uint32_t i, struct verify_verdict *ret);
 
-/* What the sandbox could not get from the kernel, as box_missing(). */
-const char *verify_missing(const struct verify *v);
+/* What the sandbox and the compiler's lock could not get from the kernel, as box_missing(). */
+const char *verify_missing(struct verify *v);
 
 #endif
