@@ -114,7 +114,7 @@ static struct err *child_lock(const struct child_opts *opts, int *out_fd)
 		return e;
 	/* Only now: it takes /proc/self, which the steps before read, away from people who are not root. */
 	prctl(PR_SET_DUMPABLE, 0);
-	return child_lock_calls();
+	return child_lock_calls(opts->is_lenient);
 }
 
 _Noreturn static void child_main(const struct child_opts *opts, struct child_page *page, int out_fd)

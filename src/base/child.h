@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- * Runs code of a library that parses hostile bytes (libdw, Graphviz) in a locked-down child: forked
+ * Runs code of a library that parses hostile bytes (libdw, Graphviz, libclang) in a locked-down child: forked
  * from here, no_new_privs, rlimits, no network, no files opened after the lock, a seccomp filter by
  * call number that kills. What it writes to its descriptor comes back bounded, and is hostile input to
  * the parent. The child may use what was mapped before the fork, so inputs need no copy.
@@ -19,6 +19,8 @@ struct child_opts {
 	uint64_t max_mem_len;  /* RLIMIT_AS above what the parent already has mapped, bytes */
 	unsigned cpu_s;        /* RLIMIT_CPU, seconds */
 	unsigned wall_ms;      /* killed after this */
+	bool is_lenient;       /* a call that is not on the filter's list fails with EPERM and does not end the child: for a library
+				* that looks for files it does without */
 	/* Runs before the lock, in the child: load the library here. Its text on failure goes to the
 	 * parent as ERR_ENV. May be null. */
 	struct err *(*prepare)(void *ctx);

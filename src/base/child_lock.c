@@ -131,7 +131,7 @@ static void child_filter_begin(struct child_filter *f)
 #endif
 }
 
-struct err *child_lock_calls(void)
+struct err *child_lock_calls(bool is_lenient)
 {
 #ifdef CHILD_AUDIT_ARCH
 	struct child_filter f = {.cnt = 0};
@@ -144,7 +144,7 @@ struct err *child_lock_calls(void)
 	child_filter_arg(&f, SYS_mmap, 2, BPF_JSET, PROT_EXEC);
 	child_filter_arg(&f, SYS_mprotect, 2, BPF_JSET, PROT_EXEC);
 	child_filter_arg(&f, SYS_tgkill, 0, BPF_JEQ, (uint32_t)getpid());
-	child_filter_ret(&f, SECCOMP_RET_TRAP);
+	child_filter_ret(&f, is_lenient ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_TRAP);
 	if (f.cnt >= CHILD_FILTER_MAX)
 		return err_new(ERR_INTERNAL, "the system call filter is too long");
 	struct sock_fprog prog = {.len = f.cnt, .filter = f.ops};

@@ -23,8 +23,8 @@ _must_use_ struct err *child_lock_limits(uint64_t max_mem_len, unsigned cpu_s);
  * another number. */
 _must_use_ struct err *child_lock_files(int *fd);
 
-/* Installs the filter: a call that is not on its list raises SIGSYS instead of happening. */
-_must_use_ struct err *child_lock_calls(void);
+/* Installs the filter: a call that is not on its list raises SIGSYS instead of happening, or when `is_lenient` fails with EPERM. */
+_must_use_ struct err *child_lock_calls(bool is_lenient);
 
 /* Where the kernel has landlock, no file can be made, written, cut or removed but below `path`. False when it has, and refuses. */
 _must_use_ bool child_lock_folder(const char *path);

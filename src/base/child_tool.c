@@ -2,6 +2,7 @@
 #include "base/child_tool.h"
 
 #include "base/child_lock.h"
+#include "base/child_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #define TOOL_ERR_MAX 65536
 #define TOOL_MEM_MAX ((rlim_t)4 << 30)
 #define TOOL_LOOK_MS 100 /* how often check() is asked */
+#define TOOL_WAIT_MS 500 /* how often it is looked whether it waits for what is no file */
 #define TOOL_NO_LOCK 126
 #define TOOL_NO_PROGRAM 127
 
@@ -76,7 +78,7 @@ _Noreturn static void tool_child(const struct child_tool *tool, int out_fd, int 
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	tool_limit(RLIMIT_AS, TOOL_MEM_MAX);
+	tool_limit(RLIMIT_AS, tool->max_mem_len ? tool->max_mem_len : TOOL_MEM_MAX);
 	tool_limit(RLIMIT_CPU, tool->cpu_s);
 	tool_limit(RLIMIT_CORE, 0);
 	tool_limit(RLIMIT_FSIZE, tool->folder ? tool->max_file_len : 0);
@@ -108,18 +110,31 @@ static bool tool_take(struct tool_pipe *p)
 	return true;
 }
 
-static struct err *tool_collect(const struct child_tool *tool, struct tool_pipe pipes[2])
+static struct err *tool_waits(const struct child_tool *tool, pid_t pid)
 {
-	int64_t deadline = tool_now_ms() + tool->wall_ms;
+	char file[512];
+	if (!child_waits_for(pid, file, sizeof(file)))
+		return NULL;
+	return err_fix(err_new(ERR_BAD_INPUT, "%s waits for %s, which is a pipe or a device and no file", tool->argv[0], file),
+		       "write what comes out of it into a file");
+}
+
+static struct err *tool_collect(const struct child_tool *tool, pid_t pid, struct tool_pipe pipes[2])
+{
+	int64_t begun = tool_now_ms(), deadline = begun + tool->wall_ms, look = begun + TOOL_WAIT_MS;
 	while (pipes[0].fd >= 0 || pipes[1].fd >= 0) {
 		int64_t left = deadline - tool_now_ms();
 		struct pollfd p[2] = {{.fd = pipes[0].fd, .events = POLLIN}, {.fd = pipes[1].fd, .events = POLLIN}};
 		struct err *e = tool->check ? tool->check(tool->check_ctx) : NULL;
+		if (!e && tool->wants_files && tool_now_ms() >= look) {
+			e = tool_waits(tool, pid);
+			look = tool_now_ms() + TOOL_WAIT_MS;
+		}
 		if (e)
 			return e;
 		if (left <= 0)
 			return err_new(ERR_TIMEOUT, "%s took more than %u ms", tool->argv[0], tool->wall_ms);
-		if (poll(p, 2, (int)MIN(left, tool->check ? TOOL_LOOK_MS : 60000)) < 0 && errno != EINTR)
+		if (poll(p, 2, (int)MIN(left, tool->check ? TOOL_LOOK_MS : tool->wants_files ? TOOL_WAIT_MS : 60000)) < 0 && errno != EINTR)
 			return err_os(errno, "waiting for %s", tool->argv[0]);
 		for (int i = 0; i < 2; i++) {
 			if (p[i].fd < 0 || !p[i].revents || tool_take(&pipes[i]))
@@ -168,7 +183,7 @@ struct err *child_tool_run(const struct child_tool *tool, struct buf *ret_out, s
 	close(out[1]);
 	close(err[1]);
 	struct tool_pipe pipes[2] = {{out[0], ret_out, tool->max_out_len, ret_out->len, false}, {err[0], ret_err, TOOL_ERR_MAX, ret_err->len, false}};
-	struct err *e = pid < 0 ? err_os(os_errno, "a process for %s", tool->argv[0]) : tool_collect(tool, pipes);
+	struct err *e = pid < 0 ? err_os(os_errno, "a process for %s", tool->argv[0]) : tool_collect(tool, pid, pipes);
 	for (int i = 0; i < 2; i++) {
 		if (pipes[i].fd >= 0)
 			close(pipes[i].fd);

@@ -20,8 +20,11 @@ struct child_tool {
 	const char *const *argv;  /* ends in null; argv[0] is looked for in /usr/bin and /bin */
 	size_t max_out_len;       /* bytes of its output taken at most; more is an error of kind budget */
 	unsigned cpu_s, wall_ms;
+	uint64_t max_mem_len;     /* bytes of its address space; 0: 4 GiB */
 	const char *folder;       /* an absolute path, or null */
 	uint64_t max_file_len;    /* bytes of a file it writes there */
+	/* It is ended when it waits in opening or reading a named pipe or a device: error bad_input, which names it. */
+	bool wants_files;
 	/* Asked now and then whether to go on: it is ended and the error given on. May be null. */
 	struct err *(*check)(void *ctx);
 	void *check_ctx;

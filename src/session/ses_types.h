@@ -75,6 +75,9 @@ struct ses_header {
 /* What the preprocessor makes of it. Errors are invalid with file, line and reason; env when there is no compiler. */
 _must_use_ struct err *ses_header_read(struct ses_snap *sn, const struct ses_header *h, struct arena *a, struct buf *ret);
 
+/* The triple of the machine it is read for, in the arena; null when memory is out. */
+const char *ses_header_triple(struct ses_snap *sn, const struct ses_header *h, struct arena *a);
+
 /* --- typed data ------------------------------------------------------------------------------------------------ */
 
 /* A stretch of data that has a type. Sorted by loc, none overlaps another. */

@@ -84,6 +84,21 @@ like "names its line" "bad\.h:3:[0-9]+: " "$ERR"
 json "and declares nothing" 'not [i for i in d["items"] if "fine" in i["name"]]' "$SCRY" types /bin/cat --json
 (cd "$WORK" && printf 'struct dash { int d; };\n' >-o.h && "$SCRY" declare /bin/cat --header=-o.h >/dev/null 2>&1)
 json "a name that begins with a dash is a name" 'd["size"] == 4' "$SCRY" type /bin/cat 'struct dash' --json
+# What is included is a file: a pipe is not waited for, and what never ends is given up.
+mkfifo "$WORK/inc/pipe.h"
+ln -s /dev/zero "$WORK/inc/zero.h"
+printf '#include "pipe.h"\n' >"$WORK/p.h"
+printf '#include "zero.h"\n' >"$WORK/z.h"
+sleep 100 &
+if read -r _ <"/proc/$!/syscall"; then
+	status "a header that includes a pipe" 3 "$SCRY" declare /bin/cat --header "$WORK/p.h" --include "$WORK/inc"
+	like "names it" "waits for .*pipe.h, which is a pipe" "$ERR"
+else
+	skip "a header that includes a pipe" "what a process waits for cannot be seen here"
+fi
+kill $!
+status "a header that includes what never ends" 2 "$SCRY" declare /bin/cat --header "$WORK/z.h" --include "$WORK/inc"
+like "says what the preprocessor said" "status 1: .*memory" "$ERR"
 status "no such header" 3 "$SCRY" declare /bin/cat --header "$WORK/none.h"
 status "text or header" 2 "$SCRY" declare /bin/cat
 plan

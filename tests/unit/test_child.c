@@ -4,6 +4,7 @@
 #include "base/child_tool.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -280,6 +281,22 @@ static void test_crashes_are_named(void **state)
 	expect_err(opts_of(run_null, (void *)8), ERR_BAD_INPUT, "SIGSEGV");
 }
 
+static int run_asks(void *ctx, int fd)
+{
+	return open("/etc/passwd", O_RDONLY) < 0 && errno == EPERM && getppid() < 0 && errno == EPERM && child_write(fd, "on", 2) ? 0 : 3;
+}
+
+/* A call that is refused, and no end. */
+static void test_lenient(void **state)
+{
+	struct child_opts opts = opts_of(run_asks, NULL);
+	_cleanup_buf_ struct buf b = {0};
+	expect_err(opts, ERR_BAD_INPUT, "the child was stopped at the system call openat");
+	opts.is_lenient = true;
+	assert_null(child_run(&opts, &b));
+	assert_int_equal(b.len, 2);
+}
+
 static void *many_children(void *arg)
 {
 	char text[] = "many";
@@ -310,6 +327,62 @@ static struct err *run_tool(const char *script, unsigned wall_ms, struct buf *ou
 	const char *const argv[] = {"sh", "-c", script, NULL};
 	struct child_tool tool = {.argv = argv, .max_out_len = 1000, .cpu_s = 2, .wall_ms = wall_ms};
 	return child_tool_run(&tool, out, said, status);
+}
+
+/* Whether what another process sleeps in can be seen here. */
+static bool can_look(void)
+{
+	char path[64];
+	pid_t pid = fork();
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pid);
+	int fd = open(path, O_RDONLY);
+	char byte;
+	bool ret = fd >= 0 && read(fd, &byte, 1) == 1;
+	close(fd);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return ret;
+}
+
+/* One that wants files and gets a pipe, in opening it or in reading it, is not waited for. */
+static void test_tool_waits(void **state)
+{
+	char dir[] = "/tmp/scry-tool-XXXXXX", path[64], script[256];
+	struct buf out = {0}, said = {0};
+	int status;
+	if (!can_look())
+		skip();
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/pipe.h", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	snprintf(script, sizeof(script), "cd %s; cat ./pipe.h", dir);
+	const char *const argv[] = {"sh", "-c", script, NULL};
+	const struct child_tool tool = {.argv = argv, .max_out_len = 1000, .cpu_s = 2, .wall_ms = 400000, .wants_files = true};
+	struct err *e = child_tool_run(&tool, &out, &said, &status);
+	assert_non_null(e);
+	assert_string_equal(e->text, "sh waits for ./pipe.h, which is a pipe or a device and no file");
+	assert_int_equal(e->kind, ERR_BAD_INPUT);
+	err_free(e);
+	/* Now it can be opened. */
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	e = child_tool_run(&tool, &out, &said, &status);
+	assert_non_null(e);
+	assert_non_null(strstr(e->text, dir));
+	err_free(e);
+	close(fd);
+	/* Who waits for something else is left alone: the shell for a program, that for the pipe between them. */
+	snprintf(script, sizeof(script), "sleep 2 | cat");
+	assert_null(child_tool_run(&tool, &out, &said, &status));
+	assert_int_equal(status, 0);
+	unlink(path);
+	rmdir(dir);
+	buf_fini(&out);
+	buf_fini(&said);
 }
 
 /* Another program: it may read and speak, and change nothing. */
@@ -446,8 +519,10 @@ int main(void)
 		cmocka_unit_test(test_shared_memory_is_gone),
 		cmocka_unit_test(test_endless_ones_end),
 		cmocka_unit_test(test_crashes_are_named),
+		cmocka_unit_test(test_lenient),
 		cmocka_unit_test(test_threads_may_run_children),
 		cmocka_unit_test(test_tool),
+		cmocka_unit_test(test_tool_waits),
 		cmocka_unit_test(test_tool_folder),
 		cmocka_unit_test(test_cc),
 	};
