@@ -17,7 +17,7 @@ struct wish {
 	const char *why;  /* null: it could be read */
 };
 
-struct wishes { struct wish *list; size_t cnt, known_cnt; };
+struct wishes { struct wish *list; size_t cnt; const struct ops_header *header; };
 
 struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *ret)
 {
@@ -98,6 +98,61 @@ static void made_text(struct buf *b, const struct ses_made *m)
 		buf_printf(b, "  to 0x%llx", (unsigned long long)m->end);
 }
 
+static void header_json(struct json *j, const struct ops_header *h)
+{
+	if (h->known_cnt) {
+		json_key(j, "known");
+		json_u64(j, h->known_cnt);
+	}
+	if (!h->triple)
+		return;
+	json_key(j, "layouts");
+	json_obj(j);
+	json_key(j, "target");
+	json_str(j, h->triple);
+	json_key(j, "compared");
+	json_u64(j, h->compared_cnt);
+	put_json_text(j, "why", h->why, h->why ? strlen(h->why) : 0);
+	json_key(j, "other");
+	json_arr(j);
+	for (size_t i = 0; i < h->layout_cnt; i++) {
+		const struct ops_layout *l = &h->layouts[i];
+		json_obj(j);
+		json_key(j, "name");
+		json_str(j, l->name);
+		json_key(j, "size");
+		json_u64(j, l->len);
+		json_key(j, "own_size");
+		json_u64(j, l->own_len);
+		json_key(j, "taken");
+		json_bool(j, l->is_taken);
+		json_end_obj(j);
+	}
+	json_end_arr(j);
+	json_end_obj(j);
+}
+
+static void header_text(struct buf *b, const struct ops_header *h)
+{
+	if (h->known_cnt)
+		buf_printf(b, "%zu more are known without it, from the system's headers (scry types FILE --source builtin)\n", h->known_cnt);
+	if (!h->triple)
+		return;
+	if (h->why)
+		buf_printf(b, "the layouts are by scry's rules alone: %s\n", h->why);
+	else
+		buf_printf(b, "layouts of %zu compared with libclang's for %s, %zu of them other\n", h->compared_cnt, h->triple, h->layout_cnt);
+	for (size_t i = 0; i < h->layout_cnt; i++) {
+		const struct ops_layout *l = &h->layouts[i];
+		buf_printf(b, "! %s  size %llu by libclang, ", l->name, (unsigned long long)l->len);
+		if (l->len == l->own_len)
+			buf_add_str(b, "other inside by scry's rules: ");
+		else
+			buf_printf(b, "%llu by scry's rules: ", (unsigned long long)l->own_len);
+		buf_add_str(b, l->is_taken ? "libclang's is taken\n" : "no C says libclang's, scry's is kept\n");
+	}
+}
+
 static void wishes_json(struct ops_req *rq, const struct wishes *w, uint64_t rev)
 {
 	struct json *j = &rq->out->json;
@@ -129,10 +184,8 @@ static void wishes_json(struct ops_req *rq, const struct wishes *w, uint64_t rev
 		json_end_obj(j);
 	}
 	json_end_arr(j);
-	if (w->known_cnt) {
-		json_key(j, "known");
-		json_u64(j, w->known_cnt);
-	}
+	if (w->header)
+		header_json(j, w->header);
 	if (is_pending(rq)) {
 		json_key(j, "pending");
 		json_bool(j, true);
@@ -165,8 +218,8 @@ static void wishes_text(struct ops_req *rq, const struct wishes *w, uint64_t rev
 	}
 	buf_printf(b, "revision %llu: %zu applied, %zu unchanged, %zu refused\n", (unsigned long long)rev, counts[SES_EDIT_APPLIED],
 		   counts[SES_EDIT_UNCHANGED], counts[SES_EDIT_REFUSED]);
-	if (w->known_cnt)
-		buf_printf(b, "%zu more are known without it, from the system's headers (scry types FILE --source builtin)\n", w->known_cnt);
+	if (w->header)
+		header_text(b, w->header);
 }
 
 /* The answer's status: the first refusal, and how many more. */
@@ -242,9 +295,9 @@ static void wish_value(struct wish *x, const char *value, size_t len)
 	x->edit.value_len = len;
 }
 
-struct err *ops_run_declares(struct ops_req *rq, const struct ses_edit *edits, size_t cnt, size_t known_cnt)
+struct err *ops_run_declares(struct ops_req *rq, const struct ses_edit *edits, size_t cnt, const struct ops_header *h)
 {
-	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, cnt + 1), cnt, known_cnt};
+	struct wishes w = {ARENA_ARRAY(rq->arena, struct wish, cnt + 1), cnt, h};
 	struct ses_edit_opts opts;
 	struct err *e = w.list ? ops_edit_opts(rq, &opts) : &err_nomem;
 	for (size_t i = 0; !e && i < cnt; i++)
@@ -256,7 +309,7 @@ struct err *ops_run_declares(struct ops_req *rq, const struct ses_edit *edits, s
 
 struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt)
 {
-	return ops_run_declares(rq, edits, cnt, 0);
+	return ops_run_declares(rq, edits, cnt, NULL);
 }
 
 /* --- one edit --- */
@@ -271,7 +324,7 @@ static struct err *run_one(struct ops_req *rq, const char *op, const char *sub, 
 	if (e)
 		return e;
 	wish_value(&x, value, value ? strlen(value) : 0);
-	struct wishes w = {&x, 1, 0};
+	struct wishes w = {&x, 1, NULL};
 	return wishes_run(rq, &w, &opts);
 }
 

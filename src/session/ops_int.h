@@ -106,8 +106,17 @@ _must_use_ struct err *ops_edit_opts(struct ops_req *rq, struct ses_edit_opts *r
 void ops_time_text(uint64_t ns, char text[40]);
 /* Makes these edits as one transaction, all or nothing, and answers as `edit` does. */
 _must_use_ struct err *ops_run_edits(struct ops_req *rq, const struct ses_edit *edits, size_t cnt);
-/* The same, and says that `known_cnt` more declarations need no edit: the system's table has them. */
-_must_use_ struct err *ops_run_declares(struct ops_req *rq, const struct ses_edit *edits, size_t cnt, size_t known_cnt);
+/* What is said beside of the declarations of a header. */
+struct ops_layout { const char *name; uint64_t len, own_len; bool is_taken; }; /* as struct types_differing */
+struct ops_header {
+	size_t known_cnt;           /* how many more need no edit: the system's table has them */
+	const char *triple;         /* that libclang laid them out for; null: it was not asked */
+	const char *why;            /* it said nothing, or null */
+	size_t compared_cnt;
+	const struct ops_layout *layouts;
+	size_t layout_cnt;
+};
+_must_use_ struct err *ops_run_declares(struct ops_req *rq, const struct ses_edit *edits, size_t cnt, const struct ops_header *h);
 struct ops_doc;
 /* A directive of an edit document: its edit, or why it is refused; `*ret_is_ours` is false for an op of another kind. */
 _must_use_ struct err *ops_define_doc(struct ops_req *rq, const struct ops_doc *o, const char *op, struct ses_edit *e,

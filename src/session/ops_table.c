@@ -449,7 +449,8 @@ static const struct ops_op ops_all[] = {
 	EDIT("declare", p_declare, ops_declare, "declare C types and functions",
 	     "The text is what a preprocessor leaves: no #include. Either all of it is declared or, with line and column of what is wrong, "
 	     "nothing. Declaring again what says the same is no error; to change a type, say which with --over. "
-	     "With --header the compiler's preprocessor runs on a header, locked in; errors name the line of the file they are in."),
+	     "With --header the compiler's preprocessor runs on a header, locked in; errors name the line of the file they are in. Where libclang "
+	     "is installed its layout of what the header declares is compared with ours, and taken over where they differ."),
 	EDIT("undeclare", p_undeclare, ops_undeclare, "take a declaration away", "Refused while others need it."),
 	READ("types", OPS_LIST, p_types, c_types, ops_types, "the C types that were declared"),
 	{.name = "type", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_type, .run = ops_type,

@@ -6,6 +6,7 @@
 #include "session/ops_exchange.h"
 #include "session/ops_int.h"
 #include "session/ses_types.h"
+#include "types/types_clang.h"
 #include "types/types_system.h"
 
 #include "base/glob.h"
@@ -180,19 +181,89 @@ static const struct ops_value *repeated(const struct ops_args *a, const char *na
 	return &a->values[p - a->op->params];
 }
 
-static struct err *read_header(struct ops_req *rq, const char *path, struct buf *ret)
+static struct err *read_header(struct ops_req *rq, const char *path, struct buf *ret, const char **ret_triple)
 {
 	const struct ops_value *folders = repeated(rq->args, "include"), *macros = repeated(rq->args, "define");
 	struct ses_header h = {.path = path, .target = ops_arg_str(rq->args, "target"), .folders = folders->texts, .folder_cnt = folders->text_cnt,
 			       .macros = macros->texts, .macro_cnt = macros->text_cnt};
-	return ses_header_read(rq->sn, &h, rq->arena, ret);
+	*ret_triple = ses_header_triple(rq->sn, &h, rq->arena);
+	return *ret_triple ? ses_header_read(rq->sn, &h, rq->arena, ret) : &err_nomem;
+}
+
+static const char *record_name(struct ops_req *rq, const struct types *t, uint32_t id)
+{
+	const struct types_type *rec = types_get(t, id);
+	const char *word = rec->kind == TYPES_STRUCT ? "struct" : rec->kind == TYPES_UNION ? "union" : "enum";
+	if (!rec->name && rec->alias)
+		return arena_printf(rq->arena, "%s", types_get(t, rec->alias)->name);
+	return rec->name ? arena_printf(rq->arena, "%s %s", word, rec->name) :
+			   arena_printf(rq->arena, "%s %s without a name", rec->kind == TYPES_ENUM ? "an" : "a", word);
+}
+
+/* What libclang, where it is, says of the layouts of a header's text. Without it our own rules stand. */
+static struct err *hear(struct ops_req *rq, const char *text, size_t len, struct ops_header *h, struct types_says *ret)
+{
+	struct err *e = types_clang(h->triple, text, len, ret);
+	if (!e)
+		return NULL;
+	if (e->kind == ERR_ENV)
+		h->triple = NULL;
+	else
+		h->why = arena_strndup(rq->arena, e->text, strlen(e->text));
+	bool is_out = h->triple && !h->why;
+	err_free(e);
+	return is_out ? &err_nomem : NULL;
+}
+
+static struct err *put_layouts(struct ops_req *rq, const struct types *t, const struct types_judged *j, struct ops_header *h)
+{
+	struct ops_layout *list = ARENA_ARRAY(rq->arena, struct ops_layout, j->cnt + 1);
+	if (!list)
+		return &err_nomem;
+	for (size_t i = 0; i < j->cnt; i++) {
+		const struct types_differing *d = &j->list[i];
+		list[i] = (struct ops_layout){record_name(rq, t, d->type.id), d->len, d->own_len, d->is_taken};
+		if (!list[i].name)
+			return &err_nomem;
+	}
+	h->compared_cnt = j->compared_cnt;
+	h->layouts = list;
+	h->layout_cnt = j->cnt;
+	return NULL;
+}
+
+static struct err *declare_header(struct ops_req *rq, struct ses_typeset *ts, const char *path)
+{
+	_cleanup_buf_ struct buf b = {0};
+	struct types_says says = {0};
+	struct types_judged judged = {0};
+	struct decl_edits made = {0};
+	struct ops_header h = {0};
+	struct err *e = read_header(rq, path, &b, &h.triple);
+	const char *text = b.data ? b.data : "";
+	if (!e)
+		e = hear(rq, text, b.len, &h, &says);
+	struct types_mark mark = types_mark(ts->t);
+	if (!e)
+		e = types_parse_said(ts->t, text, b.len, NULL, h.triple && !h.why ? &says : NULL, &judged);
+	e = err_prefix(e, "declare");
+	const char *name = header_name(rq, path);
+	if (!e && !name)
+		e = &err_nomem;
+	if (!e)
+		e = put_layouts(rq, ts->t, &judged, &h);
+	if (!e)
+		e = take_changed(rq, ts->t, &mark, name, &made);
+	types_says_fini(&says);
+	types_judged_fini(&judged);
+	h.known_cnt = made.known_cnt;
+	return e ? e : ops_run_declares(rq, made.list, made.cnt, &h);
 }
 
 struct err *ops_declare(struct ops_req *rq)
 {
 	const char *text = ops_arg_str(rq->args, "text"), *path = ops_arg_str(rq->args, "header");
 	_cleanup_set_ struct ses_typeset *ts = NULL;
-	_cleanup_buf_ struct buf b = {0};
 	struct decl_edits made = {0};
 	if (!text == !path)
 		return err_fix(err_new(ERR_INVALID, "declare: C declarations are needed, or --header X.h"), "scry help declare");
@@ -201,23 +272,17 @@ struct err *ops_declare(struct ops_req *rq)
 	if (ops_arg_is_set(rq->args, "over"))
 		return declare_over(rq, ops_arg_str(rq->args, "over"), text);
 	struct err *e = ses_types_new(rq->sn, NULL, &ts);
-	if (!e && path)
-		e = read_header(rq, path, &b);
 	if (e)
 		return err_prefix(e, "declare");
-	const char *source = path ? (b.data ? b.data : "") : text;
-	size_t len = path ? b.len : strlen(text);
 	/* A header says itself what it needs. */
-	if (!path)
-		ses_types_know(ts, source, len);
+	if (path)
+		return declare_header(rq, ts, path);
+	ses_types_know(ts, text, strlen(text));
 	struct types_mark mark = types_mark(ts->t);
-	e = err_prefix(types_parse(ts->t, source, len, NULL), "declare");
-	const char *name = path ? header_name(rq, path) : NULL;
-	if (!e && path && !name)
-		e = &err_nomem;
+	e = err_prefix(types_parse(ts->t, text, strlen(text), NULL), "declare");
 	if (!e)
-		e = take_changed(rq, ts->t, &mark, name, &made);
-	return e ? e : ops_run_declares(rq, made.list, made.cnt, made.known_cnt);
+		e = take_changed(rq, ts->t, &mark, NULL, &made);
+	return e ? e : ops_run_edits(rq, made.list, made.cnt);
 }
 
 struct err *ops_types_take(struct ops_req *rq, const struct ses_edit *decls, size_t cnt, struct err **ret_why, struct ses_edit **ret,

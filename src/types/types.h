@@ -168,6 +168,42 @@ struct types_place {
  */
 _must_use_ struct err *types_parse(struct types *t, const char *text, size_t len, struct types_place *ret_place);
 
+/* What another compiler made of a text (types_clang.h): of each record and enum, found by the offset in the text of its keyword
+ * (`struct`, `union`, `enum`). Sorted by it. Not to be trusted. */
+struct types_said {
+	uint32_t at;
+	uint32_t align;           /* bytes */
+	uint64_t len;             /* bytes */
+	uint32_t first, cnt;      /* values: places of all its members in bits, unnamed ones too; of an enum its constants */
+};
+struct types_says {
+	struct types_said *list;
+	size_t cnt;
+	int64_t *values;
+};
+void types_says_fini(struct types_says *s);
+/* What was said of the one at that offset, or null. `s` may be null. */
+const struct types_said *types_says_at(const struct types_says *s, uint64_t at);
+
+/* How that compares with the rules of types_layout.c. */
+struct types_differing {
+	struct types_ref type;
+	uint64_t len, own_len;    /* bytes: as was said, and by our rules */
+	bool is_taken;            /* else there is no C that says it, and our layout stayed */
+};
+struct types_judged {
+	struct types_differing *list;
+	size_t cnt;
+	size_t compared_cnt;      /* how many something was said of */
+};
+void types_judged_fini(struct types_judged *j);
+
+/* types_parse(), where `says` says more of the same text. A record that lies otherwise than by our rules is taken over, told in C that
+ * gives every compiler that layout: `packed`, `aligned`, members _gap_HEX. Constants of enums are taken over too. `ret` is to be given
+ * to types_judged_fini(), also after an error. */
+_must_use_ struct err *types_parse_said(struct types *t, const char *text, size_t len, struct types_place *ret_place,
+					const struct types_says *says, struct types_judged *ret);
+
 /*
  * Parses texts whose order is not known, each of them all or nothing: what failed is tried again until a round takes none.
  * ret_why[i] is null when the text was taken, else why not (owned). Cost: all texts once for each level of what needs what.

@@ -173,17 +173,71 @@ static void tagged_finish(struct types_parser *p, uint32_t id, const struct type
 		types_fail_full(p);
 }
 
-static void body_finish(struct types_parser *p, uint32_t id, struct types_type *rec, size_t from, uint32_t pack,
+/* Whether members lie where was said, which is put into them. One of width 0 lies nowhere. */
+static bool body_lies_so(const struct types_says *says, const struct types_said *said, struct types_member *m)
+{
+	bool is_so = true;
+	for (uint32_t i = 0; i < said->cnt; i++) {
+		uint64_t at = m[i].off * 8 + m[i].bit_off, bits = (uint64_t)says->values[said->first + i];
+		is_so &= at == bits || (m[i].is_bitfield && !m[i].bit_len);
+		m[i].off = bits / 8;
+		m[i].bit_off = m[i].is_bitfield ? (uint32_t)(bits % 8) : 0;
+	}
+	return is_so;
+}
+
+/* The layout that another compiler gives, where ours is another: the members become those that say it in C. */
+static void body_judge(struct types_parser *p, uint32_t id, const struct types_said *said, struct types_type *rec, size_t from)
+{
+	struct types_differing d = {.type = {id, 0}, .own_len = rec->len};
+	if (!said || said->cnt != p->members.cnt - from)
+		return;
+	_cleanup_free_ struct types_member *want = alloc_array(said->cnt, sizeof(*want)), *made = NULL;
+	struct types_placed as = {.want = want, .len = said->len, .align = said->align};
+	if (!want) {
+		types_fail_full(p);
+		return;
+	}
+	if (said->cnt)
+		memcpy(want, p->members.data + from, said->cnt * sizeof(*want));
+	p->compared_cnt++;
+	if (body_lies_so(p->says, said, want) && said->len == rec->len && said->align == rec->align)
+		return;
+	for (uint32_t i = 0; i < said->cnt; i++) {
+		want[i].is_packed = false;
+		if (!want[i].is_bitfield || want[i].bit_len)
+			want[as.cnt++] = want[i];
+	}
+	struct types_type other = {.kind = rec->kind, .depth = rec->depth, .name = rec->name, .flags = rec->flags & ~(uint32_t)TYPES_F_PACKED};
+	d.len = said->len;
+	d.is_taken = types_place_as(p->t, &other, &as);
+	made = as.made;
+	if (d.is_taken) {
+		p->members.cnt = from;
+		*rec = other;
+	}
+	bool has_room = !as.made_cnt || (p->t->members.cnt + from + as.made_cnt < TYPES_RECORD_MAX && VEC_RESERVE(&p->members, as.made_cnt));
+	if (!has_room || !VEC_PUSH(&p->differing, d)) {
+		types_fail_full(p);
+		return;
+	}
+	for (uint32_t i = 0; i < as.made_cnt; i++)
+		p->members.data[p->members.cnt++] = made[i];
+}
+
+static void body_finish(struct types_parser *p, uint32_t id, struct types_type *rec, size_t from, const struct types_said *said,
 			const struct types_token *at)
 {
 	struct types *t = p->t;
 	size_t cnt = p->members.cnt - from;
 	struct types_member *m = cnt ? p->members.data + from : NULL;
-	body_check_open(p, rec, from, at);
-	body_pack(p, pack, rec, m, cnt);
 	const char *why = p->err ? NULL : types_place_members(t, rec, m, (uint32_t)cnt);
 	if (why)
 		types_fail(p, at, "%s", why);
+	if (!p->err)
+		body_judge(p, id, said, rec, from);
+	cnt = p->members.cnt - from;
+	m = cnt ? p->members.data + from : NULL;
 	rec->first = (uint32_t)t->members.cnt;
 	rec->sub_cnt = (uint32_t)cnt;
 	if (!p->err && cnt && !VEC_RESERVE(&t->members, cnt))
@@ -197,7 +251,7 @@ static void body_finish(struct types_parser *p, uint32_t id, struct types_type *
 }
 
 /* From the opening brace to the attributes after the closing one. */
-static void body_struct(struct types_parser *p, uint32_t id, struct types_type *rec, struct types_attr *attr)
+static void body_struct(struct types_parser *p, uint32_t id, struct types_type *rec, const struct types_said *said, struct types_attr *attr)
 {
 	size_t from = p->members.cnt;
 	uint32_t serial = ++p->serial;
@@ -214,7 +268,11 @@ static void body_struct(struct types_parser *p, uint32_t id, struct types_type *
 	types_attrs(p, attr);
 	rec->flags |= attr->flags & (TYPES_F_PACKED | TYPES_F_MAY_ALIAS | TYPES_F_TRANSPARENT);
 	rec->user_align = attr->align;
-	body_finish(p, id, rec, from, pack, &at);
+	if (attr->flags & TYPES_A_MS_STRUCT && (!said || said->cnt != p->members.cnt - from))
+		types_fail(p, &at, "attribute 'ms_struct' is not supported, and libclang says nothing of it");
+	body_check_open(p, rec, from, &at);
+	body_pack(p, pack, rec, p->members.cnt > from ? &p->members.data[from] : NULL, p->members.cnt - from);
+	body_finish(p, id, rec, from, said, &at);
 }
 
 /* Declares a constant; the same one with the same value may be there. */
@@ -235,7 +293,23 @@ static void enum_declare(struct types_parser *p, uint32_t name, uint32_t id, con
 		types_fail_full(p);
 }
 
-static void enum_const(struct types_parser *p, uint32_t id, bool is_first)
+/* The value of a constant, or the one that was said, when they differ or ours is not known. */
+static void enum_value(struct types_parser *p, const struct types_said *said, size_t i, struct types_const *c)
+{
+	bool is_known = true;
+	if (!said || i >= said->cnt) {
+		c->value = types_const_expr(p, &c->is_unsigned);
+		return;
+	}
+	c->value = types_try_expr(p, &c->is_unsigned, &is_known);
+	int64_t value = p->says->values[said->first + i];
+	if (is_known && c->value == value)
+		return;
+	*c = (struct types_const){.name = c->name, .value = value};
+	p->said_const_cnt++;
+}
+
+static void enum_const(struct types_parser *p, uint32_t id, const struct types_said *said, size_t from)
 {
 	struct types_token at = p->lex.tok;
 	if (!types_is(p, TOK_IDENT) || types_kw(p)) {
@@ -247,8 +321,8 @@ static void enum_const(struct types_parser *p, uint32_t id, bool is_first)
 	struct types_attr unused = {0};
 	types_attrs(p, &unused);
 	if (types_accept(p, '=')) {
-		c.value = types_const_expr(p, &c.is_unsigned);
-	} else if (!is_first) {
+		enum_value(p, said, p->consts.cnt - from, &c);
+	} else if (p->consts.cnt > from) {
 		const struct types_const *last = &p->consts.data[p->consts.cnt - 1];
 		c.is_unsigned = last->is_unsigned || last->value == INT64_MAX;
 		c.value = (int64_t)((uint64_t)last->value + 1);
@@ -281,15 +355,13 @@ static enum types_base enum_base(const struct types_parser *p, const struct type
 	return TYPES_B_COUNT;
 }
 
-static void body_enum(struct types_parser *p, uint32_t id, struct types_type *rec, struct types_attr *attr)
+static void body_enum(struct types_parser *p, uint32_t id, struct types_type *rec, const struct types_said *said, struct types_attr *attr)
 {
 	struct types *t = p->t;
-	size_t from = p->consts.cnt;
+	size_t from = p->consts.cnt, said_const_cnt = p->said_const_cnt;
 	types_expect(p, '{');
-	bool is_first = true;
 	while (!types_is(p, '}') && !p->err) {
-		enum_const(p, id, is_first);
-		is_first = false;
+		enum_const(p, id, said, from);
 		if (!types_is(p, '}'))
 			types_expect(p, ',');
 	}
@@ -313,6 +385,16 @@ static void body_enum(struct types_parser *p, uint32_t id, struct types_type *re
 	rec->user_align = attr->align;
 	rec->align = MAX(t->row->base[b].align, attr->align);
 	rec->flags |= TYPES_F_COMPLETE;
+	bool is_same = p->said_const_cnt == said_const_cnt;
+	struct types_differing d = {.type = {id, 0}, .own_len = rec->len};
+	if (said && said->cnt == cnt) {
+		p->compared_cnt++;
+		d.len = said->len;
+		d.is_taken = said->len == rec->len;
+		is_same = is_same && d.is_taken;
+	}
+	if (!is_same && !VEC_PUSH(&p->differing, d))
+		types_fail_full(p);
 	rec->first = (uint32_t)t->consts.cnt;
 	rec->sub_cnt = (uint32_t)cnt;
 	if (cnt) {
@@ -354,6 +436,7 @@ struct types_ref types_tagged(struct types_parser *p)
 	enum types_kind kind = kw == KW_STRUCT ? TYPES_STRUCT : kw == KW_UNION ? TYPES_UNION : TYPES_ENUM;
 	struct types_attr attr = {0};
 	struct types_token tag = {0};
+	const struct types_said *said = types_says_at(p->says, (uint64_t)(p->lex.tok.s - p->text));
 	types_next(p);
 	types_attrs(p, &attr);
 	if (types_is(p, TOK_IDENT) && types_kw(p) == KW_NONE) {
@@ -367,9 +450,9 @@ struct types_ref types_tagged(struct types_parser *p)
 	if (has_body && types_enter(p) && !p->err) {
 		struct types_type rec = {.kind = kind, .depth = 1, .name = p->t->types.data[id].name};
 		if (kind == TYPES_ENUM)
-			body_enum(p, id, &rec, &attr);
+			body_enum(p, id, &rec, said, &attr);
 		else
-			body_struct(p, id, &rec, &attr);
+			body_struct(p, id, &rec, said, &attr);
 	}
 	if (has_body)
 		types_leave(p);

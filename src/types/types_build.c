@@ -179,6 +179,7 @@ struct build {
 	uint32_t cnt;
 	uint64_t len;
 	uint32_t align;
+	bool is_exact;                   /* no alignment but that may come out */
 	VEC(struct types_member) m;
 };
 
@@ -212,7 +213,7 @@ static bool build_reset(struct build *b, uint32_t flags)
 /* Rounds the length up with an alignment of the whole, when that is what is missing. */
 static bool build_len(struct build *b)
 {
-	for (uint32_t a = MAX(b->rec.align, 1) * 2; b->rec.len < b->len && a <= BUILD_ALIGN_MAX; a *= 2) {
+	for (uint32_t a = MAX(b->rec.align, 1) * 2; !b->is_exact && b->rec.len < b->len && a <= BUILD_ALIGN_MAX; a *= 2) {
 		if (types_round_up(b->rec.len, a) == b->len) {
 			b->rec.user_align = a;
 			b->rec.align = a;
@@ -261,12 +262,21 @@ static bool build_pad(struct build *b, uint64_t bits, uint64_t at_bit)
 	return n && m.type.id && VEC_PUSH(&b->m, m) && (bits % 8 == 0 || build_pad(b, bits % 8, at_bit + bits / 8 * 8));
 }
 
+/* A union that is longer than its members has one as long as it. */
+static bool build_packed_union(struct build *b)
+{
+	uint32_t at;
+	if (!build_reset(b, TYPES_F_PACKED) || !build_place(b, &at))
+		return false;
+	return build_len(b) || (b->rec.len < b->len && build_pad(b, b->len * 8, 0) && build_place(b, &at) && b->rec.len == b->len);
+}
+
 /* Everything packed and the gaps filled. */
 static bool build_packed(struct build *b)
 {
 	uint64_t bits = 0;
 	if (b->rec.kind == TYPES_UNION)
-		return build_reset(b, TYPES_F_PACKED) && build_place(b, &(uint32_t){0}) && build_len(b);
+		return build_packed_union(b);
 	b->m.cnt = 0;
 	for (uint32_t i = 0; i < b->cnt; i++) {
 		const struct types_member *w = &b->want[i];
@@ -282,7 +292,7 @@ static bool build_packed(struct build *b)
 		return false;
 	/* The alignment is what the members would give, as far as the length allows it. */
 	uint32_t align = b->align;
-	for (uint32_t i = 0; i < b->cnt && !b->align; i++)
+	for (uint32_t i = 0; i < b->cnt && !b->align && !b->is_exact; i++)
 		align = MAX(align, types_align_of(b->t, b->want[i].type));
 	while (align > 1 && b->len % align)
 		align /= 2;
@@ -330,6 +340,27 @@ enum types_built types_build_struct(struct types *t, struct types_ref r, const s
 	VEC_FREE(&b.m);
 	t->is_full = false;
 	return ok ? how : TYPES_BUILT_NOT;
+}
+
+bool types_place_as(struct types *t, struct types_type *rec, struct types_placed *as)
+{
+	uint32_t align = as->align;
+	struct build b = {.t = t, .rec = {.kind = rec->kind}, .want = as->want, .cnt = as->cnt, .len = as->len, .is_exact = true};
+	bool ok = build_natural(&b) && b.rec.align == align;
+	b.align = align > 1 ? align : 0;
+	ok = ok || (build_natural(&b) && b.rec.align == align) || (build_packed(&b) && b.rec.align == align);
+	if (!ok) {
+		VEC_FREE(&b.m);
+		return false;
+	}
+	rec->flags |= b.rec.flags;
+	rec->align = b.rec.align;
+	rec->user_align = b.rec.user_align;
+	rec->len = b.rec.len;
+	rec->pack = 0;
+	as->made = b.m.data;
+	as->made_cnt = (uint32_t)b.m.cnt;
+	return true;
 }
 
 const char *types_build_name(struct types *t, const char *name, size_t len)

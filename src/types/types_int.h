@@ -79,6 +79,17 @@ const char *types_place_members(const struct types *t, struct types_type *rec, s
 uint32_t types_align_of(const struct types *t, struct types_ref r);
 uint64_t types_round_up(uint64_t v, uint64_t to);
 
+/* types_build.c: what a struct or union (`rec->kind`) of these members at the places they have is in C: sets the rest of `rec` and gives
+ * the members it takes. False when C cannot say it, or memory is out. */
+struct types_placed {
+	const struct types_member *want;
+	uint32_t cnt, align;      /* of the whole, bytes */
+	uint64_t len;             /* bytes */
+	struct types_member *made; /* to be freed */
+	uint32_t made_cnt;
+};
+bool types_place_as(struct types *t, struct types_type *rec, struct types_placed *as);
+
 /* types_compare.c: whether two definitions of one tag say the same. */
 bool types_same_body(const struct types *t, uint32_t a, uint32_t b);
 
@@ -145,6 +156,10 @@ struct types_parser {
 	struct types_token old_list; /* its first name; kind TOK_EOF: none came */
 	const char *not_const;    /* the identifier that kept the last expression from being constant; or null */
 	struct map seen;          /* members of struct bodies: serial << 32 | name */
+	const char *text;         /* all of it */
+	const struct types_says *says; /* or null */
+	VEC(struct types_differing) differing;
+	size_t compared_cnt, said_const_cnt;
 	VEC(struct types_member) members; /* stacks, as structs and functions nest */
 	VEC(struct types_param) params;
 	VEC(struct types_const) consts;
@@ -180,9 +195,10 @@ int64_t types_try_expr(struct types_parser *p, bool *ret_unsigned, bool *ret_kno
 struct types_ref types_expr_type(struct types_parser *p);
 
 /* types_spec.c: declaration specifiers and attributes. */
+#define TYPES_A_MS_STRUCT 0x80000000u /* in `flags` of attributes alone: lies as another compiler says */
 struct types_attr {
 	uint32_t align;          /* aligned, _Alignas; 0: none */
-	uint32_t flags;          /* TYPES_F_PACKED, _NORETURN, _MAY_ALIAS, _TRANSPARENT, conventions */
+	uint32_t flags;          /* TYPES_F_PACKED, _NORETURN, _MAY_ALIAS, _TRANSPARENT, conventions, TYPES_A_MS_STRUCT */
 	uint64_t vector_len;
 	uint32_t mode;           /* 0 or one of enum types_mode in types_spec.c */
 };

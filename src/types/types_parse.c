@@ -181,7 +181,7 @@ static struct err *parse_begin(struct types_parser *p, struct types *t, const ch
 		return err_new(ERR_BUDGET, "the text has more than %zu bytes", TYPES_TEXT_MAX);
 	*p = (struct types_parser){.t = t};
 	/* An empty text may be a null pointer. */
-	p->lex.s = len ? text : "";
+	p->lex.s = p->text = len ? text : "";
 	p->lex.end = p->lex.s + len;
 	p->lex.line_start = p->lex.s;
 	p->lex.line = 1;
@@ -207,16 +207,32 @@ static struct err *parse_end(struct types_parser *p, const struct types_mark *ma
 	return p->err;
 }
 
-struct err *types_parse(struct types *t, const char *text, size_t len, struct types_place *ret_place)
+struct err *types_parse_said(struct types *t, const char *text, size_t len, struct types_place *ret_place, const struct types_says *says,
+			     struct types_judged *ret)
 {
 	struct types_parser p;
 	struct types_mark mark = types_mark(t);
+	*ret = (struct types_judged){0};
 	struct err *e = parse_begin(&p, t, text, len);
 	if (e)
 		return e;
+	p.says = says;
 	while (!types_is(&p, TOK_EOF) && !p.err)
 		parse_external(&p);
+	*ret = (struct types_judged){p.differing.data, p.differing.cnt, p.compared_cnt};
 	return parse_end(&p, &mark, ret_place);
+}
+
+struct err *types_parse(struct types *t, const char *text, size_t len, struct types_place *ret_place)
+{
+	struct types_judged none;
+	return types_parse_said(t, text, len, ret_place, NULL, &none);
+}
+
+void types_judged_fini(struct types_judged *j)
+{
+	free(j->list);
+	*j = (struct types_judged){0};
 }
 
 struct err *types_parse_unordered(struct types *t, const struct types_text *list, size_t cnt, struct err **ret_why)

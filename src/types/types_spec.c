@@ -127,7 +127,11 @@ static void attr_one(struct types_parser *p, struct types_attr *ret)
 		attr_mode(p, ret);
 	} else if (attr_is(&at, "vector_size")) {
 		attr_vector(p, ret);
-	} else if (attr_is(&at, "ms_struct") || attr_is(&at, "ext_vector_type") || attr_is(&at, "scalar_storage_order") ||
+	} else if (attr_is(&at, "ms_struct") && p->says) {
+		ret->flags |= TYPES_A_MS_STRUCT;
+	} else if (attr_is(&at, "ms_struct")) {
+		types_fail(p, &at, "attribute 'ms_struct' is only known of headers, and where libclang is (libclang1-14)");
+	} else if (attr_is(&at, "ext_vector_type") || attr_is(&at, "scalar_storage_order") ||
 		   attr_is(&at, "address_space") || attr_is(&at, "neon_vector_type")) {
 		types_fail(p, &at, "attribute '%.*s' is not supported", (int)MIN(at.len, 64), at.s);
 	} else if (types_is(p, '(')) {

@@ -6,6 +6,7 @@
 #include "fuzz.h"
 
 #include "types/types.h"
+#include "types/types_clang.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,28 @@ static void use_paths(const struct types *t)
 	}
 }
 
+/* A text behind what another compiler said of it: a byte that tells how many 64-bit numbers, and these. */
+static struct err *parse_said(struct types *t, const char *bytes, size_t len, struct types_place *place)
+{
+	struct types_says says;
+	struct types_judged judged = {0};
+	size_t cnt = len ? MIN((size_t)(uint8_t)bytes[0], (len - 1) / 8) : 0, skip = len ? 1 + cnt * 8 : 0;
+	if (!types_says_read(len ? bytes + 1 : bytes, cnt * 8, &says))
+		return err_new(ERR_BAD_INPUT, "said nothing");
+	struct err *e = types_parse_said(t, bytes + skip, len - skip, place, &says, &judged);
+	for (size_t i = 0; !e && i < judged.cnt; i++) {
+		uint64_t size;
+		uint32_t align;
+		const struct types_differing *d = &judged.list[i];
+		/* A redefinition of what was there is a type of its own and has nothing. */
+		if (d->is_taken && types_layout(t, d->type, &size, &align) && size != d->len)
+			abort();
+	}
+	types_judged_fini(&judged);
+	types_says_fini(&says);
+	return e;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	if (!len)
@@ -68,7 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	const char *name;
 	unsigned what = bytes[0] / TYPES_ABI_COUNT % 4;
 	struct err *e = what == 1 ? types_parse_type(t, text, len, &place, &r) :
-			what == 2 ? types_parse_prototype(t, text, len, &place, &r, &name) : types_parse(t, text, len, &place);
+			what == 2 ? types_parse_prototype(t, text, len, &place, &r, &name) :
+			what == 3 ? parse_said(t, text, len, &place) : types_parse(t, text, len, &place);
 	if (e) {
 		struct types_mark after = types_mark(t);
 		if (memcmp(&before, &after, sizeof(before)))

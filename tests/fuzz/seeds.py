@@ -21,6 +21,7 @@ dwarf  small programs with DWARF, and answers of the child that reads it (src/de
 """
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -239,6 +240,18 @@ CDECL = [
 ]
 
 
+def said(row):
+    """What another compiler might say of the records of a text, as types_clang.h has it: half of them laid out loosely."""
+    words = []
+    for i, m in enumerate(re.finditer(rb"\b(struct|union|enum)\b[^{};()]*\{([^{}]*)\}", row)):
+        cnt = m[2].count(b",") + 1 if m[1] == b"enum" else m[2].count(b";")
+        step = 0 if m[1] == b"union" else 64 if i % 2 else 32
+        words += [m.start(), max(8, cnt * step // 8), 8, cnt] + [k * step if m[1] != b"enum" else k for k in range(cnt)]
+        if len(words) > 255:
+            return bytes([0])
+    return bytes([len(words)]) + struct.pack(f"<{len(words)}q", *words)
+
+
 def cdecl(folder):
     rows = [row.encode() for row in CDECL]
     for name in ("stdio.h", "signal.h", "linux/if_ether.h", "linux/input.h", "complex.h"):
@@ -248,7 +261,7 @@ def cdecl(folder):
     for i, row in enumerate(rows):
         for option in range(12) if len(row) < 1000 else (0, 1, 2):
             with open(os.path.join(folder, f"c{i}-{option}"), "wb") as f:
-                f.write(bytes([option]) + row)
+                f.write(bytes([option]) + (said(row) if option >= 9 else b"") + row)
 
 
 SYMFILE = [

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "types/types.h"
+#include "types/types_clang.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -458,6 +459,117 @@ static void test_round_trip(void **state)
 	}
 }
 
+/* --- what another compiler says --- */
+
+/* Parses a text of which these numbers were said, as a child says them. */
+static struct types *set_said(const char *text, const int64_t *words, size_t cnt, struct types_judged *ret)
+{
+	struct types *t = types_new(TYPES_X86_64);
+	struct types_says says;
+	assert_true(types_says_read((const char *)words, cnt * sizeof(*words), &says));
+	struct err *e = types_parse_said(t, text, strlen(text), NULL, &says, ret);
+	if (e)
+		fail_msg("%s: %s", text, e->text);
+	types_says_fini(&says);
+	return t;
+}
+
+static void assert_decl(const struct types *t, const char *name, bool is_tag, const char *text)
+{
+	struct buf b = {0};
+	types_print_decl(t, types_find(t, name, strlen(name), is_tag), &b);
+	assert_int_equal(b.len, strlen(text));
+	assert_memory_equal(b.data, text, b.len);
+	/* What it says is what it means, to everybody. */
+	struct types *u = types_new(TYPES_X86_64);
+	struct err *e = types_parse(u, b.data, b.len, NULL);
+	assert_null(e);
+	uint32_t i = types_find(t, name, strlen(name), is_tag), k = types_find(u, name, strlen(name), is_tag);
+	assert_true(types_same_across(t, types_decl_get(t, i)->type, u, types_decl_get(u, k)->type));
+	types_free(u);
+	buf_fini(&b);
+}
+
+static void test_said(void **state)
+{
+	static const char text[] = "struct __attribute__((ms_struct)) s { char a : 4; int b : 4; }; struct o { char c; struct s in; }; "
+				   "union u { char x : 3; int y; }; enum e { ONE = 1, TWO = __builtin_other(3), THREE, FOUR = 4 }; "
+				   "typedef struct { char z; int : 0; short w; } w_t;";
+	struct types_judged j;
+#define AT(word) (int64_t)(strstr(text, word) - text)
+	const int64_t words[] = {
+		AT("enum e"), 4, 4, 4, 1, 7, 8, 5,
+		AT("struct __"), 8, 4, 2, 0, 32,
+		AT("struct o"), 12, 4, 2, 0, 32,
+		AT("union u"), 16, 8, 2, 0, 0,
+		AT("struct { char z"), 8, 4, 3, 0, 64, 32,
+		AT("struct { char z"), 8, 4, 3, 0, 64, 32, /* again, as a child says it */
+	};
+	struct types *t = set_said(text, words, ARRAY_LEN(words), &j);
+	assert_int_equal(j.compared_cnt, 5);
+	assert_int_equal(j.cnt, 4);
+	for (size_t i = 0; i < j.cnt; i++)
+		assert_true(j.list[i].is_taken);
+	assert_int_equal(j.list[0].own_len, 4);
+	assert_int_equal(j.list[0].len, 8);
+	assert_decl(t, "s", true, "struct s {\n\tchar a : 4;\n\tunsigned char : 4;\n\tunsigned char _gap_1[3];\n\tint b : 4;\n"
+		    "\tunsigned char : 4;\n\tunsigned char _gap_5[3];\n} __attribute__((packed, aligned(4)));\n");
+	assert_decl(t, "u", true, "union u {\n\tchar x : 3;\n\tint y;\n\tunsigned char _gap_0[16];\n} __attribute__((packed, aligned(8)));\n");
+	assert_decl(t, "e", true, "enum e {\n\tONE = 1,\n\tTWO = 7,\n\tTHREE = 8,\n\tFOUR = 5,\n};\n");
+	assert_decl(t, "w_t", false, "typedef struct {\n\tchar z;\n\tshort w __attribute__((aligned(4)));\n} w_t;\n");
+	uint64_t len;
+	uint32_t align;
+	assert_true(types_layout(t, type_of(t, "struct o"), &len, &align));
+	assert_int_equal(len, 12);
+	types_judged_fini(&j);
+	types_free(t);
+#undef AT
+}
+
+/* What no C says, and what does not fit the text, leaves our own rules standing. */
+static void test_said_otherwise(void **state)
+{
+	static const char text[] = "struct s { int a; int b; }; struct t { int a; };";
+	struct types_judged j;
+	struct types_says says;
+	const int64_t overlaps[] = {0, 8, 4, 2, 0, 16}, odd_size[] = {0, 9, 4, 2, 0, 32}, fewer[] = {0, 64, 8, 1, 0};
+	const int64_t elsewhere[] = {3, 64, 8, 2, 0, 64};
+	const int64_t unknown[] = {0, -2, -2, 2, -1, -1, 28, 4, 4, 1, 0}, odd_align[] = {0, 24, 3, 2, 0, 64};
+	const struct { const int64_t *words; size_t cnt, compared, differing; } rows[] = {
+		{overlaps, ARRAY_LEN(overlaps), 1, 1}, {odd_size, ARRAY_LEN(odd_size), 1, 1}, {fewer, ARRAY_LEN(fewer), 0, 0},
+		{elsewhere, ARRAY_LEN(elsewhere), 0, 0}, {unknown, ARRAY_LEN(unknown), 1, 0}, {odd_align, ARRAY_LEN(odd_align), 0, 0},
+		{NULL, 0, 0, 0},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct types *t = set_said(text, rows[i].words, rows[i].cnt, &j);
+		assert_int_equal(j.compared_cnt, rows[i].compared);
+		assert_int_equal(j.cnt, rows[i].differing);
+		assert_true(!j.cnt || !j.list[0].is_taken);
+		assert_decl(t, "s", true, "struct s {\n\tint a;\n\tint b;\n};\n");
+		types_judged_fini(&j);
+		types_free(t);
+	}
+	/* No answer at all. */
+	const int64_t cut[] = {0, 8, 4, 3, 0, 32}, many[] = {0, 8, 4, INT64_MAX}, below[] = {0, 8, 4, -1}, stub[] = {0, 8, 4};
+	assert_false(types_says_read((const char *)cut, sizeof(cut), &says));
+	assert_false(types_says_read((const char *)many, sizeof(many), &says));
+	assert_false(types_says_read((const char *)below, sizeof(below), &says));
+	assert_false(types_says_read((const char *)stub, sizeof(stub), &says));
+	assert_false(types_says_read((const char *)overlaps, 7, &says));
+	/* The attribute needs an answer. */
+	struct types *t = types_new(TYPES_X86_64);
+	static const char ms[] = "struct __attribute__((ms_struct)) s { char a : 4; };";
+	says = (struct types_says){0};
+	struct err *e = types_parse_said(t, ms, strlen(ms), NULL, &says, &j);
+	assert_non_null(strstr(e->text, "ms_struct"));
+	err_free(e);
+	types_judged_fini(&j);
+	e = types_parse(t, ms, strlen(ms), NULL);
+	assert_non_null(strstr(e->text, "ms_struct"));
+	err_free(e);
+	types_free(t);
+}
+
 static void test_abis(void **state)
 {
 	static const char *const text = "struct a { char c; long long l; }; struct b { char c : 4; long d : 9; }; struct c { char x; int : 0; };"
@@ -497,7 +609,7 @@ int main(void)
 		cmocka_unit_test(test_errors), cmocka_unit_test(test_nesting), cmocka_unit_test(test_expressions),
 		cmocka_unit_test(test_printing), cmocka_unit_test(test_single), cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_same), cmocka_unit_test(test_marks), cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_abis), cmocka_unit_test(test_unordered),
+		cmocka_unit_test(test_said), cmocka_unit_test(test_said_otherwise), cmocka_unit_test(test_abis), cmocka_unit_test(test_unordered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
