@@ -351,7 +351,7 @@ def flag_sets(by_name, calls, whens):
     specs = list(by_name.values()) + [s for spec, _ in calls.values() for s in spec.values()] + [s for w in whens for s in w[3].values()]
     FLAG_SETS.update(s.split(",")[0].split(":")[1] for s in specs if s.startswith(("flags:", "ipcmode:")))
     FLAG_SETS.update("statx_attr epoll_events poll_events sa_flags ss_flags statfs_flags resolve landlock_fs uring_setup uring_features sem_flags "
-                     "sched_attr_flags open_arm64".split())
+                     "sched_attr_flags open_arm64 mq_flags".split())
 
 
 def prototypes(common, tracefs):

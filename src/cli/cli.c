@@ -441,6 +441,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } cli_commands[] = {
 	{"batch", cli_batch},
+	{"trace", cli_trace},
 };
 
 bool cli_wants_help(int argc, char **argv)

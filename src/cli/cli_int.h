@@ -34,5 +34,7 @@ void cli_progress_end(struct cli *c);
 
 /* `scry batch`; the words after it. Gives the exit status. */
 int cli_batch(int argc, char **argv);
+/* `scry trace`; the same. */
+int cli_trace(int argc, char **argv);
 
 #endif

@@ -238,6 +238,23 @@ static const struct ops_param p_batch[] = {
 	P_FLAG("strict", "exit status 1 also when something was no program or was skipped"),
 	P_FLAG("retry", "try again what failed, took too long or crashed before"),
 	{NULL}};
+static const struct ops_param p_trace[] = {
+	{.name = "cmd", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "CMD",
+	 .help = "behind --: a program to run, with its words"},
+	{.name = "expr", .type = OPS_STRING, .is_repeated = true, .letter = 'e', .value = "LIST",
+	 .help = "these calls: names, classes (%file, trace=%network), !LIST for all others"},
+	{.name = "pid", .type = OPS_STRING, .is_repeated = true, .letter = 'p', .value = "PID", .help = "processes that run already"},
+	{.name = "comm", .type = OPS_STRING, .letter = 't', .value = "COMM", .help = "only processes of this name"},
+	{.name = "container", .type = OPS_STRING, .value = "ID", .help = "only those of a container; the beginning of its id"},
+	{.name = "summary", .type = OPS_FLAG, .letter = 'c', .help = "calls, errors and times by call, in place of events"},
+	P_FLAG("table", "one row an event, in columns"),
+	{.name = "fds", .type = OPS_FLAG, .letter = 'y', .help = "what descriptors are open on"},
+	{.name = "times", .type = OPS_FLAG, .letter = 'T', .help = "how long each call took"},
+	{.name = "string_max", .type = OPS_INT, .letter = 's', .value = "N", .help = "bytes of strings and buffers shown (32; JSON: 4096)"},
+	P_FLAG("stacks", "who called: the user's stack with each call"),
+	{.name = "until", .type = OPS_STRING, .value = "N|TIME", .help = "end after N events, or after 5s, 200ms"},
+	{.name = "to", .type = OPS_STRING, .value = "FILE", .help = "the text or JSON into a file"},
+	{NULL}};
 static const struct ops_param p_serve[] = {
 	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs to open"},
 	{.name = "socket", .type = OPS_STRING, .value = "SOCKET", .help = "a path, or a bare name in $XDG_RUNTIME_DIR/scry (serve)"},
@@ -528,6 +545,10 @@ static const struct ops_op ops_all[] = {
 		"same command, and asks only what has no line yet, or whose file changed. Files with the same bytes are asked once. Prints what "
 		"was not answered and a sum, with --json a line for each file and one that ends it. Exit status 1 when one failed, took too "
 		"long or crashed."),
+	COMMAND("trace", SES_CAP_TRACE, p_trace, "system calls, programs, processes and signals as they happen",
+		"CMD runs as you, outside of any sandbox: naming it is the agreement, and nobody but the command line can. Its children and "
+		"threads are traced, too. Lines are as strace writes them, on stderr beside a program; with --json an object an event on stdout "
+		"(docs/tracing.md), and the program's own output goes to stderr. Processes of others need root (exit status 4)."),
 	COMMAND("serve", SES_CAP_NET, p_serve, "answer programs over a socket",
 		"JSON-RPC, one object a line: every operation by its name, for any number of clients of this user, with events when something "
 		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),

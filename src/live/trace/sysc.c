@@ -202,3 +202,12 @@ const char *sysc_set_name(unsigned abi, unsigned set, uint64_t value)
 			return s->names[i].name;
 	return NULL;
 }
+
+bool sysc_is_wide(const struct sysc_arg *a)
+{
+	static const char *const wide[] = {"long", "size_t", "off_t", "64", "aio_context_t", "*"};
+	for (size_t i = 0; i < ARRAY_LEN(wide); i++)
+		if (strstr(a->ctype, wide[i]))
+			return true;
+	return false;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `scry trace`. What a program that is traced prints stays its own: lines go to stderr then, as strace's do; JSON goes to stdout, and
+ * the program's output to stderr, so that stdout is JSON alone.
+ */
+#include "cli/cli_int.h"
+#include "session/ses_trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+struct tracing {
+	struct cli c;
+	int fd;
+};
+
+static bool trace_write(void *ctx, const char *s, size_t len)
+{
+	const struct tracing *t = ctx;
+	while (len) {
+		ssize_t n = write(t->fd, s, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		s += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+static void trace_say(void *ctx, const char *line)
+{
+	(void)ctx;
+	struct buf text = {0};
+	buf_printf(&text, "scry: %s\n", line);
+	if (!text.failed)
+		(void)!write(STDERR_FILENO, text.data, text.len);
+	buf_fini(&text);
+}
+
+/* Where the trace goes: a file, else stdout or, beside a program, stderr. */
+static struct err *trace_open_out(struct tracing *t)
+{
+	size_t cnt;
+	const char *to = ops_arg_str(&t->c.args, "to");
+	ops_arg_texts(&t->c.args, "cmd", &cnt);
+	if (to) {
+		t->fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		return t->fd < 0 ? err_os(errno == EACCES ? EIO : errno, "%s", to) : NULL;
+	}
+	bool is_beside = cnt > 0;
+	t->fd = fcntl(is_beside && !t->c.is_json ? STDERR_FILENO : STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (t->fd < 0)
+		return err_os(errno, "no place for the trace");
+	if (is_beside && t->c.is_json && dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return err_os(errno, "no place for the program's output");
+	return NULL;
+}
+
+int cli_trace(int argc, char **argv)
+{
+	struct tracing t = {.c = {.op = ops_find("trace")}, .fd = -1};
+	int status = -1;
+	ops_args_init(&t.c.args, t.c.op, &t.c.arena);
+	struct err *e = cli_parse(&t.c, argc, argv);
+	if (!e)
+		e = trace_open_out(&t);
+	struct ses_trace_io io = {.write = trace_write, .say = trace_say, .ctx = &t, .cancel = cli_stop(), .is_json = t.c.is_json,
+				  .is_live = !e && isatty(t.fd)};
+	if (!e)
+		e = ses_trace(&t.c.args, &io, &status);
+	if (t.fd >= 0)
+		close(t.fd);
+	int exit_status = e ? cli_fail(e) : 0;
+	arena_fini(&t.c.arena);
+	return exit_status;
+}

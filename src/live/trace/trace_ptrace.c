@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tracing by ptrace(2). A thread is stopped where a call begins and where it ends; the kernel says which it is
+ * (PTRACE_GET_SYSCALL_INFO), so that no state of ours can get out of step. Programs started here get a seccomp filter
+ * when not all calls are wanted: the others then run at full speed.
+ */
+#include "live/trace/trace_ptrace.h"
+
+#include "live/trace/trace_fetch.h"
+#include "live/trace/trace_proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define STRING_MAX 512
+#define STACK_MAX 4096
+#define ARGV_MAX 32768  /* bytes of the arguments of a program */
+#define BUCKETS 1024
+#define FILTER_MAX 1000 /* instructions */
+
+struct thread {
+	struct thread *next;     /* of its bucket */
+	pid_t tid, pid;
+	bool is_inside;          /* a call has begun: what follows is of it */
+	bool is_ours;            /* a filter is in it */
+	bool is_hidden;          /* before the program that was asked for runs */
+	bool is_said;            /* its call was given already: it does not come back */
+	bool is_event;           /* the call is one of those wanted */
+	uint8_t abi;
+	int nr;
+	uint64_t args[6];
+	uint64_t ip, sp, begun_ns;
+	struct sysc s;
+	struct trace_fetched got;
+	uint8_t *stack;
+	uint32_t stack_len;
+};
+
+struct tracer {
+	const struct trace_ptrace_opts *o;
+	struct thread *buckets[BUCKETS];
+	size_t thread_cnt;
+	struct trace_procs *procs;
+	pid_t child;             /* the program started, or 0 */
+	int child_status;
+	bool has_filter;
+	bool is_over;            /* the sink wants no more */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* --- threads -------------------------------------------------------------------------------------------------------- */
+static struct thread **thread_place(struct tracer *tr, pid_t tid)
+{
+	struct thread **p = &tr->buckets[(unsigned)tid % BUCKETS];
+	while (*p && (*p)->tid != tid)
+		p = &(*p)->next;
+	return p;
+}
+
+static struct thread *thread_get(struct tracer *tr, pid_t tid)
+{
+	struct thread **p = thread_place(tr, tid);
+	if (*p)
+		return *p;
+	struct thread *th = calloc(1, sizeof(*th));
+	if (!th)
+		return NULL;
+	th->tid = tid;
+	th->pid = trace_procs_tgid(tid);
+	th->is_ours = tr->has_filter;
+	*p = th;
+	tr->thread_cnt++;
+	return th;
+}
+
+static void thread_free(struct thread *th)
+{
+	trace_fetched_fini(&th->got);
+	free(th->stack);
+	free(th);
+}
+
+static void thread_drop(struct tracer *tr, pid_t tid)
+{
+	struct thread **p = thread_place(tr, tid), *th = *p;
+	if (!th)
+		return;
+	*p = th->next;
+	thread_free(th);
+	tr->thread_cnt--;
+}
+
+/* --- events --------------------------------------------------------------------------------------------------------- */
+static void give(struct tracer *tr, struct thread *th, struct trace_event *ev)
+{
+	if (th->is_hidden || tr->is_over)
+		return;
+	const struct trace_proc *p = trace_procs_get(tr->procs, th->pid);
+	ev->pid = (uint32_t)th->pid;
+	ev->tid = (uint32_t)th->tid;
+	ev->time = ev->time ? ev->time : now_ns();
+	if (p) {
+		ev->comm = p->comm;
+		ev->exe = p->exe;
+		ev->container = p->container;
+		ev->ppid = p->ppid;
+	}
+	tr->is_over = !tr->o->sink(tr->o->ctx, ev);
+}
+
+static void give_call(struct tracer *tr, struct thread *th, int64_t ret, bool is_unfinished)
+{
+	struct trace_event ev = {.kind = TRACE_SYSCALL, .unfinished = is_unfinished, .abi = th->abi, .nr = th->nr, .ret = ret, .ip = th->ip,
+				 .sp = th->sp, .stack = th->stack, .nstack = th->stack_len, .time = now_ns()};
+	memcpy(ev.args, th->args, sizeof(ev.args));
+	if (!is_unfinished && th->begun_ns)
+		ev.ns = MAX(ev.time - th->begun_ns, 1u);
+	trace_fetch_end(&th->got);
+	ev.slots = th->got.slots.data;
+	ev.nslots = (uint32_t)th->got.slots.cnt;
+	give(tr, th, &ev);
+}
+
+static bool is_wanted(const struct tracer *tr, unsigned abi, int nr)
+{
+	const uint64_t *bits = tr->o->wanted;
+	return !bits || abi != TRACE_X86_64 || nr < 0 || nr >= sysc_end(TRACE_X86_64) || bits[nr / 64] >> (nr % 64) & 1;
+}
+
+static void read_stack(struct tracer *tr, struct thread *th)
+{
+	uint32_t len = MIN(tr->o->stack_len, STACK_MAX);
+	if (len && !th->stack)
+		th->stack = malloc(len);
+	th->stack_len = th->stack ? (uint32_t)trace_peek(th->tid, th->sp, th->stack, len) : 0;
+}
+
+static uint32_t string_max(const struct tracer *tr)
+{
+	return tr->o->string_max ? tr->o->string_max : STRING_MAX;
+}
+
+static void on_entry(struct tracer *tr, struct thread *th, const struct __ptrace_syscall_info *info)
+{
+	bool is_seccomp = info->op == PTRACE_SYSCALL_INFO_SECCOMP;
+	th->is_inside = true;
+	th->abi = info->arch == AUDIT_ARCH_X86_64 ? TRACE_X86_64 : info->arch == AUDIT_ARCH_I386 ? TRACE_I386 : TRACE_ARM64;
+	th->nr = (int)(is_seccomp ? info->seccomp.nr : info->entry.nr);
+	for (unsigned i = 0; i < 6; i++)
+		th->args[i] = is_seccomp ? info->seccomp.args[i] : info->entry.args[i];
+	th->ip = info->instruction_pointer;
+	th->sp = info->stack_pointer;
+	th->is_said = false;
+	th->is_event = is_wanted(tr, th->abi, th->nr);
+	th->stack_len = 0;
+	trace_fetched_reset(&th->got);
+	const struct sysc *s = sysc_find(th->abi, th->nr);
+	th->s = (struct sysc){0};
+	if (s)
+		sysc_resolve(s, th->args, &th->s);
+	if (!th->is_event || (th->is_hidden && th->nr != SYS_execve))
+		return;
+	/* Of i386 the structs have another shape: strings alone are read. */
+	if (th->abi != TRACE_X86_64)
+		for (unsigned i = 0; i < th->s.nargs; i++)
+			if (th->s.a[i].fetch != SYSC_FETCH_STR && th->s.a[i].fetch != SYSC_FETCH_BYTES)
+				th->s.a[i].dir = 0;
+	trace_fetch(&th->got, &(struct trace_fetch_call){.tid = th->tid, .s = &th->s, .args = th->args, .string_max = string_max(tr)}, TRACE_IN);
+	read_stack(tr, th);
+	if (th->s.flags & SYSC_NO_RETURN && !strncmp(th->s.name, "exit", 4)) {
+		th->is_said = true;
+		give_call(tr, th, 0, true);
+	}
+	th->begun_ns = now_ns();
+}
+
+static void on_return(struct tracer *tr, struct thread *th, const struct __ptrace_syscall_info *info)
+{
+	if (!th->is_inside)
+		return;
+	th->is_inside = false;
+	if (!th->is_event || th->is_hidden || th->is_said)
+		return;
+	int64_t ret = info->exit.rval;
+	bool has_new_memory = th->s.flags & SYSC_NO_RETURN && ret >= 0;
+	if (!has_new_memory) {
+		struct trace_fetch_call call = {.tid = th->tid, .s = &th->s, .args = th->args, .ret = ret, .string_max = string_max(tr)};
+		trace_fetch_check_paths(&th->got, &call);
+		if (ret >= 0 || ret < -4095)
+			trace_fetch(&th->got, &call, TRACE_OUT);
+	}
+	give_call(tr, th, ret, false);
+	if (th->abi == TRACE_X86_64 && th->nr == SYS_prctl && th->args[0] == PR_SET_NAME && !ret)
+		trace_procs_renew(tr->procs, th->pid);
+}
+
+static void on_signal(struct tracer *tr, struct thread *th, int sig)
+{
+	siginfo_t info;
+	struct trace_event ev = {.kind = TRACE_SIGNAL, .args = {(uint64_t)sig}};
+	struct trace_slot slot = {.len = sizeof(info), .full = sizeof(info), .data = (const uint8_t *)&info};
+	if (!ptrace(PTRACE_GETSIGINFO, th->tid, 0, &info)) {
+		bool is_fault = info.si_code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
+		ev.args[1] = (uint64_t)(int64_t)info.si_code;
+		ev.args[2] = is_fault ? (uintptr_t)info.si_addr : (uint64_t)info.si_pid;
+		ev.slots = &slot;
+		ev.nslots = 1;
+	}
+	give(tr, th, &ev);
+}
+
+static void on_new(struct tracer *tr, struct thread *th, unsigned event)
+{
+	unsigned long tid = 0;
+	if (ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &tid) || !tid)
+		return;
+	struct thread *child = thread_get(tr, (pid_t)tid);
+	if (!child)
+		return;
+	child->pid = event == PTRACE_EVENT_CLONE ? trace_procs_tgid((pid_t)tid) : (pid_t)tid;
+	struct trace_event ev = {.kind = TRACE_FORK, .ret = (int64_t)tid, .args = {th->nr == SYS_clone ? th->args[0] : 0, (uint64_t)child->pid}};
+	give(tr, th, &ev);
+}
+
+/* The program is another one now; a thread that was not the first has become it (ptrace(2)). */
+static void on_exec(struct tracer *tr, struct thread *th)
+{
+	unsigned long former = 0;
+	if (!ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &former) && former && (pid_t)former != th->tid) {
+		struct thread *old = *thread_place(tr, (pid_t)former);
+		if (old) {
+			struct thread *next = th->next, kept = *th;
+			pid_t tid = th->tid;
+			*th = *old;
+			th->next = next;
+			th->tid = tid;
+			old->got = kept.got;
+			old->stack = kept.stack;
+			thread_drop(tr, (pid_t)former);
+		}
+	}
+	trace_procs_renew(tr->procs, th->pid);
+	char args[ARGV_MAX + 1];
+	size_t len = trace_procs_cmdline(th->pid, args, sizeof(args));
+	struct trace_slot slot = {.arg = TRACE_ARG_ARGV, .len = (uint32_t)MIN(len, ARGV_MAX), .data = (const uint8_t *)args,
+				  .status = len > ARGV_MAX ? TRACE_TRUNCATED : TRACE_OK};
+	struct trace_event ev = {.kind = TRACE_EXEC, .slots = &slot, .nslots = 1};
+	give(tr, th, &ev);
+}
+
+static void on_end(struct tracer *tr, pid_t tid, int status)
+{
+	struct thread *th = *thread_place(tr, tid);
+	if (th && th->is_inside && th->is_event && !th->is_said)
+		give_call(tr, th, 0, true);
+	if (th) {
+		struct trace_event ev = {.kind = TRACE_EXIT, .ret = status, .args = {th->tid == th->pid}};
+		give(tr, th, &ev);
+		if (th->tid == th->pid)
+			trace_procs_drop(tr->procs, th->pid);
+	}
+	if (tid == tr->child)
+		tr->child_status = status;
+	thread_drop(tr, tid);
+}
+
+/* --- stops ---------------------------------------------------------------------------------------------------------- */
+static bool is_stop_signal(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+/* What lets the thread go on. Where a filter is in it, it stops by itself where a wanted call begins. */
+static void resume(struct tracer *tr, struct thread *th, int sig)
+{
+	bool by_filter = th->is_ours && tr->has_filter && !th->is_inside;
+	if (th->is_inside && !th->is_event && th->is_ours && tr->has_filter)
+		th->is_inside = false;
+	ptrace(by_filter ? PTRACE_CONT : PTRACE_SYSCALL, th->tid, 0, (unsigned long)sig);
+}
+
+static void on_call(struct tracer *tr, struct thread *th)
+{
+	struct __ptrace_syscall_info info;
+	memset(&info, 0, sizeof(info));
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, th->tid, sizeof(info), &info) <= 0)
+		return;
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY || info.op == PTRACE_SYSCALL_INFO_SECCOMP) {
+		if (!(th->is_inside && info.op == PTRACE_SYSCALL_INFO_SECCOMP)) /* else its entry was seen already */
+			on_entry(tr, th, &info);
+	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT) {
+		on_return(tr, th, &info);
+	}
+}
+
+static void on_stop(struct tracer *tr, struct thread *th, int status)
+{
+	int sig = WSTOPSIG(status);
+	unsigned event = (unsigned)status >> 16;
+	if (event == PTRACE_EVENT_STOP && is_stop_signal(sig)) {
+		ptrace(PTRACE_LISTEN, th->tid, 0, 0);
+		return;
+	}
+	if (event == PTRACE_EVENT_SECCOMP || (!event && sig == (SIGTRAP | 0x80))) {
+		on_call(tr, th);
+		sig = 0;
+	} else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {
+		on_new(tr, th, event);
+		sig = 0;
+	} else if (event == PTRACE_EVENT_EXEC) {
+		th->is_hidden = false;
+		on_exec(tr, th);
+		sig = 0;
+	} else if (event) {
+		sig = 0;
+	} else {
+		on_signal(tr, th, sig);
+	}
+	resume(tr, th, sig);
+}
+
+/* The tracer of a program it did not start: its threads as they are. */
+static struct err *attach(struct tracer *tr, pid_t pid, long options)
+{
+	pid_t tids[4096];
+	size_t cnt = trace_procs_threads(pid, tids, ARRAY_LEN(tids));
+	if (!cnt)
+		return err_new(ERR_NOT_FOUND, "there is no process %d", pid);
+	for (size_t i = 0; i < cnt; i++) {
+		if (ptrace(PTRACE_SEIZE, tids[i], 0, options)) {
+			if (errno == ESRCH && i)
+				continue;
+			return err_fix(err_os(errno, "process %d cannot be traced", pid), errno == EPERM || errno == EACCES
+				? "a process of somebody else, or one that is traced already, needs root: sudo scry trace -p %d"
+				: "see ptrace(2): process %d", pid);
+		}
+		struct thread *th = thread_get(tr, tids[i]);
+		if (th)
+			th->is_ours = false;
+		ptrace(PTRACE_INTERRUPT, tids[i], 0, 0);
+	}
+	return NULL;
+}
+
+static void let_go(struct tracer *tr, struct thread *th, int status)
+{
+	int sig = WSTOPSIG(status);
+	bool is_signal = !((unsigned)status >> 16) && sig != (SIGTRAP | 0x80);
+	if (th->is_ours && tr->has_filter)
+		kill(th->pid, SIGKILL); /* without a tracer its calls would fail */
+	ptrace(PTRACE_DETACH, th->tid, 0, is_signal ? (unsigned long)sig : 0);
+}
+
+/* All threads are stopped and detached; those in a filter are killed. */
+static void detach_all(struct tracer *tr)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct thread *th = tr->buckets[i]; th; th = th->next)
+			if (ptrace(PTRACE_INTERRUPT, th->tid, 0, 0) && errno == ESRCH && th->is_ours && tr->has_filter)
+				kill(th->pid, SIGKILL);
+	while (tr->thread_cnt) {
+		int status;
+		pid_t tid = waitpid(-1, &status, __WALL);
+		if (tid < 0 && errno == EINTR)
+			continue;
+		if (tid < 0)
+			break;
+		struct thread *th = *thread_place(tr, tid);
+		if (!th)
+			continue;
+		if (WIFSTOPPED(status))
+			let_go(tr, th, status);
+		else if (tid == tr->child)
+			tr->child_status = status;
+		thread_drop(tr, tid);
+	}
+}
+
+static void wait_loop(struct tracer *tr)
+{
+	while (tr->thread_cnt && !tr->is_over) {
+		int status;
+		pid_t tid = waitpid(-1, &status, __WALL);
+		if (tr->o->is_stopped && tr->o->is_stopped(tr->o->ctx))
+			tr->is_over = true;
+		if (tid < 0 && errno == EINTR)
+			continue;
+		if (tid < 0)
+			break;
+		if (!WIFSTOPPED(status)) {
+			on_end(tr, tid, status);
+			continue;
+		}
+		struct thread *th = thread_get(tr, tid);
+		if (!th)
+			break;
+		on_stop(tr, th, status);
+	}
+	detach_all(tr);
+}
+
+/* --- programs started here -------------------------------------------------------------------------------------------- */
+static void add(struct sock_filter *prog, unsigned *cnt, struct sock_filter insn)
+{
+	if (*cnt < FILTER_MAX)
+		prog[(*cnt)++] = insn;
+}
+
+/* Ranges of wanted numbers are given to the tracer, all other calls of x86-64 run. */
+static unsigned make_filter(const uint64_t *wanted, struct sock_filter *prog)
+{
+	unsigned cnt = 0;
+	int end = sysc_end(TRACE_X86_64);
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
+	add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0));
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+	for (int nr = 0; nr < end;) {
+		int first = nr;
+		bool is_in = wanted[nr / 64] >> (nr % 64) & 1;
+		while (nr < end && (bool)(wanted[nr / 64] >> (nr % 64) & 1) == is_in)
+			nr++;
+		if (!is_in)
+			continue;
+		add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)first, 0, 2));
+		add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)nr, 1, 0));
+		add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
+	}
+	/* Numbers nobody knows are shown: they may be younger than the table. */
+	add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)end, 0, 1));
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	return cnt < FILTER_MAX ? cnt : 0;
+}
+
+/* In the child: waits until it is traced, then becomes the program. Does not return. */
+static void become(const struct trace_ptrace_opts *o, const char *path, const struct sock_fprog *filter, int go, int failed)
+{
+	char ch;
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+	if (read(go, &ch, 1) == 1) {
+		if (filter->len && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter)))
+			_exit(127);
+		execv(path, o->argv);
+		int why = errno;
+		if (write(failed, &why, sizeof(why)) < 0)
+			_exit(126);
+	}
+	_exit(127);
+}
+
+static struct err *find_program(const char *name, char *path, size_t len)
+{
+	const char *dirs = getenv("PATH");
+	if (strchr(name, '/') || !dirs) {
+		snprintf(path, len, "%s", name);
+		return access(path, F_OK) ? err_new(ERR_NOT_FOUND, "%s: there is no such program", name) : NULL;
+	}
+	while (*dirs) {
+		size_t n = strcspn(dirs, ":");
+		snprintf(path, len, "%.*s/%s", n ? (int)n : 1, n ? dirs : ".", name);
+		if (!access(path, X_OK))
+			return NULL;
+		dirs += n + (dirs[n] == ':');
+	}
+	return err_new(ERR_NOT_FOUND, "%s: there is no such program in PATH", name);
+}
+
+static struct err *exec_error(const char *name, int failed)
+{
+	int why;
+	return read(failed, &why, sizeof(why)) == sizeof(why) ? err_os(why, "%s cannot be run", name) : NULL;
+}
+
+static struct err *start(struct tracer *tr, long options, int *ret_failed)
+{
+	char path[4096];
+	int go[2], failed[2];
+	struct sock_filter prog[FILTER_MAX];
+	struct sock_fprog filter = {.filter = prog};
+	struct err *e = find_program(tr->o->argv[0], path, sizeof(path));
+	if (e)
+		return e;
+	if (tr->o->wanted && !tr->o->no_filter)
+		filter.len = (unsigned short)make_filter(tr->o->wanted, prog);
+	tr->has_filter = filter.len;
+	if (pipe2(go, O_CLOEXEC))
+		return err_os(errno, "no pipe");
+	if (pipe2(failed, O_CLOEXEC)) {
+		e = err_os(errno, "no pipe");
+		close(go[0]);
+		close(go[1]);
+		return e;
+	}
+	tr->child = fork();
+	if (!tr->child) {
+		close(go[1]);
+		become(tr->o, path, &filter, go[0], failed[1]);
+	}
+	struct thread *th = tr->child > 0 ? thread_get(tr, tr->child) : NULL;
+	if (tr->child < 0)
+		e = err_os(errno, "no process for %s", path);
+	else if (!th)
+		e = &err_nomem;
+	else if (ptrace(PTRACE_SEIZE, tr->child, 0, options | (tr->has_filter ? PTRACE_O_EXITKILL : 0)))
+		e = err_fix(err_os(errno, "%s cannot be traced", path),
+			    "ptrace(2) is not allowed here: a container or a security module may forbid it");
+	if (!e) {
+		th->is_hidden = true;
+		ptrace(PTRACE_INTERRUPT, tr->child, 0, 0);
+		if (write(go[1], "g", 1) != 1)
+			e = err_os(errno, "no word to the program");
+	}
+	close(go[0]);
+	close(go[1]);
+	close(failed[1]);
+	*ret_failed = failed[0];
+	return e;
+}
+
+struct err *trace_ptrace_run(const struct trace_ptrace_opts *o, int *ret_status)
+{
+	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+		       PTRACE_O_TRACESECCOMP;
+	struct tracer tr = {.o = o, .child_status = -1, .procs = trace_procs_new()};
+	int failed = -1;
+	struct err *e = tr.procs ? NULL : &err_nomem;
+	if (!e && o->argv)
+		e = start(&tr, options, &failed);
+	for (size_t i = 0; !e && i < o->pid_cnt; i++)
+		e = attach(&tr, o->pids[i], options);
+	if (!e)
+		wait_loop(&tr);
+	else
+		detach_all(&tr);
+	if (!e && failed >= 0 && tr.child_status != -1)
+		e = exec_error(o->argv[0], failed);
+	if (failed >= 0)
+		close(failed);
+	for (size_t i = 0; i < BUCKETS; i++)
+		while (tr.buckets[i])
+			thread_drop(&tr, tr.buckets[i]->tid);
+	trace_procs_free(tr.procs);
+	*ret_status = tr.child_status;
+	return e;
+}

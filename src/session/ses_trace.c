@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From options to a trace. A selection (-e) is a bit per number of x86-64 calls, which is what both sources take; what a source cannot
+ * tell apart by itself (a command's name, a container) is looked at again here, event by event.
+ */
+#include "session/ses_trace.h"
+
+#include "live/trace/sysc.h"
+#include "live/trace/trace_btf.h"
+#include "live/trace/trace_count.h"
+#include "live/trace/trace_fds.h"
+#include "live/trace/trace_json.h"
+#include "live/trace/trace_ptrace.h"
+#include "live/trace/trace_text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define PID_MAX 256
+#define FLUSH_LEN 65536
+#define FLUSH_NS 200000000u
+#define CAPTURE_MIN 512
+
+enum form { FORM_LINES, FORM_TABLE, FORM_JSON };
+
+struct trace {
+	const struct ops_args *args;
+	const struct ses_trace_io *io;
+	enum form form;
+	uint64_t wanted[16];
+	bool has_wanted;
+	pid_t pids[PID_MAX];
+	size_t pid_cnt;
+	const char *comm, *container;
+	uint64_t until_events, until_ns; /* 0: no end */
+	uint64_t begun_ns, flushed_ns, event_cnt;
+	struct trace_text_opts text;
+	struct trace_counts *counts;
+	struct trace_btf *btf;
+	struct trace_fds *fds;
+	struct buf out;
+	uint32_t first_tid;
+	bool is_stopped;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* --- what was asked for ----------------------------------------------------------------------------------------------- */
+static void want(struct trace *t, const struct sysc *s, bool on)
+{
+	int nr = s->nr[TRACE_X86_64];
+	if (nr < 0)
+		return;
+	if (on)
+		t->wanted[nr / 64] |= (uint64_t)1 << (nr % 64);
+	else
+		t->wanted[nr / 64] &= ~((uint64_t)1 << (nr % 64));
+}
+
+static void want_class(struct trace *t, uint16_t bit, bool on)
+{
+	size_t cnt;
+	const struct sysc *all = sysc_all(&cnt);
+	for (size_t i = 0; i < cnt; i++)
+		if (all[i].classes & bit || bit == UINT16_MAX)
+			want(t, &all[i], on);
+}
+
+/* "openat", "%file", "file", "all", "none". */
+static struct err *want_word(struct trace *t, const char *word, size_t len, bool on)
+{
+	const struct sysc *s = sysc_by_name(word, len);
+	uint16_t bit = s ? 0 : sysc_class_bit(word, len);
+	if (s)
+		want(t, s, on);
+	else if (bit)
+		want_class(t, bit, on);
+	else if (len == 3 && !memcmp(word, "all", 3))
+		want_class(t, UINT16_MAX, on);
+	else if (!(len == 4 && !memcmp(word, "none", 4)))
+		return err_fix(err_new(ERR_INVALID, "-e %.*s: no system call and no class has that name", (int)len, word),
+			       "classes are file, network, memory, process, signal, ipc, desc, creds, clock, stat, pure; all, none");
+	return NULL;
+}
+
+/* strace's spelling: "trace=LIST" or "LIST", "!LIST" for all others. */
+static struct err *want_list(struct trace *t, const char *list)
+{
+	if (!strncmp(list, "trace=", 6))
+		list += 6;
+	bool is_not = *list == '!';
+	list += is_not;
+	if (is_not && !t->has_wanted)
+		want_class(t, UINT16_MAX, true);
+	t->has_wanted = true;
+	if (!*list)
+		return err_new(ERR_INVALID, "-e: names no system call");
+	while (*list) {
+		size_t len = strcspn(list, ",");
+		struct err *e = want_word(t, list, len, !is_not);
+		if (e)
+			return e;
+		list += len + (list[len] == ',');
+	}
+	return NULL;
+}
+
+/* "100" events, "5s", "200ms", "2m". */
+static struct err *read_until(struct trace *t, const char *text)
+{
+	char *end;
+	errno = 0;
+	uint64_t n = strtoull(text, &end, 10);
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = {{"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000}};
+	if (end == text || errno || *text == '-' || !n)
+		return err_fix(err_new(ERR_INVALID, "--until %s: is no number", text), "--until 1000 is a number of events, 5s and 200ms a time");
+	if (!*end) {
+		t->until_events = n;
+		return NULL;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(units); i++)
+		if (!strcmp(end, units[i].unit) && n < UINT64_MAX / units[i].ns) {
+			t->until_ns = n * units[i].ns;
+			return NULL;
+		}
+	return err_new(ERR_INVALID, "--until %s: the unit is none of ms, s, m, h", text);
+}
+
+static struct err *read_pids(struct trace *t)
+{
+	size_t cnt;
+	const char *const *texts = ops_arg_texts(t->args, "pid", &cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		const char *p = texts[i];
+		while (*p) {
+			char *end;
+			errno = 0;
+			long pid = strtol(p, &end, 10);
+			if (errno || end == p || pid <= 0 || pid > INT32_MAX || (*end && *end != ','))
+				return err_new(ERR_INVALID, "-p %s: is no number of a process", texts[i]);
+			if (t->pid_cnt == PID_MAX)
+				return err_new(ERR_BUDGET, "-p: more than %d processes", PID_MAX);
+			t->pids[t->pid_cnt++] = (pid_t)pid;
+			p = *end ? end + 1 : end;
+		}
+	}
+	return NULL;
+}
+
+static struct err *read_args(struct trace *t)
+{
+	size_t cnt, cmd_cnt;
+	const char *const *lists = ops_arg_texts(t->args, "expr", &cnt), *until = ops_arg_str(t->args, "until");
+	struct err *e = NULL;
+	for (size_t i = 0; !e && i < cnt; i++)
+		e = want_list(t, lists[i]);
+	if (!e)
+		e = read_pids(t);
+	if (!e && until)
+		e = read_until(t, until);
+	if (e)
+		return e;
+	ops_arg_texts(t->args, "cmd", &cmd_cnt);
+	t->comm = ops_arg_str(t->args, "comm");
+	t->container = ops_arg_str(t->args, "container");
+	t->form = t->io->is_json ? FORM_JSON : ops_arg_is_set(t->args, "table") ? FORM_TABLE : FORM_LINES;
+	t->text.string_max = (uint32_t)MIN(ops_arg_u64(t->args, "string_max", t->form == FORM_JSON ? 4096 : 32), 1u << 20);
+	t->text.has_pid = ops_arg_is_set(t->args, "to"); /* beside others, when there are several */
+	t->text.has_times = ops_arg_is_set(t->args, "times");
+	if (!cmd_cnt && !t->pid_cnt && !t->comm && !t->container)
+		return err_fix(err_new(ERR_INVALID, "trace: nothing says what to trace"), "scry trace -- CMD, or scry trace -p PID");
+	return NULL;
+}
+
+/* --- what becomes of an event ----------------------------------------------------------------------------------------- */
+static bool flush(struct trace *t)
+{
+	bool goes_on = !t->out.failed && (!t->out.len || t->io->write(t->io->ctx, t->out.data, t->out.len));
+	t->out.len = 0;
+	t->flushed_ns = now_ns();
+	return goes_on;
+}
+
+static void put_table_row(struct trace *t, const struct trace_event *ev)
+{
+	char space[24];
+	const char *name;
+	uint64_t at = ev->time > t->begun_ns ? ev->time - t->begun_ns : 0;
+	buf_printf(&t->out, "%4" PRIu64 ".%06" PRIu64 "  %7u  ", at / 1000000000, at / 1000 % 1000000, ev->tid);
+	_cleanup_buf_ struct buf comm = {0}, line = {0};
+	ops_escape(&comm, ev->comm ? ev->comm : "?", ev->comm ? strlen(ev->comm) : 1);
+	buf_printf(&t->out, "%-15.*s  %-18s  ", (int)comm.len, comm.data ? comm.data : "", trace_text_name(ev, space));
+	if (ev->kind == TRACE_SYSCALL && !ev->unfinished && trace_text_errno(ev, &name))
+		buf_printf(&t->out, "%-18s", name ? name : "error");
+	else if (ev->kind == TRACE_SYSCALL && !ev->unfinished)
+		buf_printf(&t->out, ev->ret < 0 || ev->ret > 0xfffffff ? "0x%-16" PRIx64 : "%-18" PRId64, ev->ret);
+	else
+		buf_printf(&t->out, "%-18s", "");
+	if (ev->ns)
+		buf_printf(&t->out, "  %10" PRIu64 "  ", ev->ns / 1000);
+	else
+		buf_printf(&t->out, "  %10s  ", "");
+	struct trace_text_opts plain = t->text;
+	plain.has_pid = plain.has_times = false;
+	trace_text_event(ev, &plain, &line);
+	size_t end = line.len;
+	for (size_t i = line.len; i > 3 && ev->kind == TRACE_SYSCALL; i--) /* its result has a column */
+		if (!memcmp(line.data + i - 3, " = ", 3)) {
+			end = i - 3;
+			break;
+		}
+	while (end && (line.data[end - 1] == ' ' || line.data[end - 1] == '\n'))
+		end--;
+	buf_add(&t->out, line.data ? line.data : "", end);
+	buf_add_ch(&t->out, '\n');
+}
+
+/* Events that are no calls are of the JSON and the table; as lines only those strace shows. */
+static bool is_shown(const struct trace *t, const struct trace_event *ev)
+{
+	bool is_line = ev->kind == TRACE_SYSCALL || ev->kind == TRACE_SIGNAL || ev->kind == TRACE_EXIT || ev->kind == TRACE_LOST ||
+		       ev->kind == TRACE_PROBE;
+	if (t->comm && (!ev->comm || strcmp(ev->comm, t->comm) != 0))
+		return false;
+	if (t->container && (!ev->container || strncmp(ev->container, t->container, strlen(t->container)) != 0))
+		return false;
+	return t->form != FORM_LINES || is_line;
+}
+
+static void put_event(struct trace *t, const struct trace_event *ev)
+{
+	if (!t->first_tid)
+		t->first_tid = ev->tid;
+	t->text.has_pid |= ev->tid != t->first_tid;
+	if (t->counts) {
+		trace_counts_add(t->counts, ev);
+	} else if (t->form == FORM_JSON) {
+		trace_json_event(ev, &t->text, NULL, 0, &t->out);
+		buf_add_ch(&t->out, '\n');
+	} else if (t->form == FORM_TABLE) {
+		put_table_row(t, ev);
+	} else {
+		trace_text_event(ev, &t->text, &t->out);
+	}
+}
+
+static bool gives_fd(const struct trace_event *ev)
+{
+	struct sysc resolved;
+	const struct sysc *s = ev->kind == TRACE_SYSCALL ? sysc_find(ev->abi, ev->nr) : NULL;
+	if (!s)
+		return false;
+	sysc_resolve(s, ev->args, &resolved);
+	return resolved.flags & SYSC_RET_FD;
+}
+
+static bool on_event(void *ctx, const struct trace_event *ev)
+{
+	struct trace *t = ctx;
+	bool goes_on = true, opens = t->fds && gives_fd(ev);
+	if (opens) /* what the result is open on is shown with it */
+		trace_fds_event(t->fds, ev);
+	if (is_shown(t, ev)) {
+		put_event(t, ev);
+		t->event_cnt++;
+	}
+	if (t->fds && !opens)
+		trace_fds_event(t->fds, ev);
+	if (t->out.len >= FLUSH_LEN || (t->out.len && (t->io->is_live || ev->time > t->flushed_ns + FLUSH_NS)))
+		goes_on = flush(t);
+	t->is_stopped = !goes_on || (t->until_events && t->event_cnt >= t->until_events) || (t->until_ns && ev->time >= t->begun_ns + t->until_ns);
+	return !t->is_stopped;
+}
+
+static bool is_stopped(void *ctx)
+{
+	struct trace *t = ctx;
+	return t->is_stopped || (t->io->cancel && atomic_load(t->io->cancel)) || (t->until_ns && now_ns() >= t->begun_ns + t->until_ns);
+}
+
+/* --- the summary ------------------------------------------------------------------------------------------------------ */
+static void put_summary_json(struct trace *t, const struct trace_count_row *rows, size_t cnt)
+{
+	struct json j = json_make(&t->out);
+	json_obj(&j);
+	json_key(&j, "v");
+	json_u64(&j, 1);
+	json_key(&j, "calls");
+	json_arr(&j);
+	for (size_t i = 0; i < cnt; i++) {
+		json_obj(&j);
+		json_key(&j, "name");
+		json_str(&j, rows[i].name);
+		json_key(&j, "calls");
+		json_u64(&j, rows[i].calls);
+		json_key(&j, "errors");
+		json_u64(&j, rows[i].errors);
+		json_key(&j, "timed");
+		json_u64(&j, rows[i].timed);
+		json_key(&j, "ns");
+		json_u64(&j, rows[i].ns);
+		json_key(&j, "max_ns");
+		json_u64(&j, rows[i].max_ns);
+		json_end_obj(&j);
+	}
+	json_end_arr(&j);
+	json_end_obj(&j);
+	buf_add_ch(&t->out, '\n');
+}
+
+static void put_summary(struct trace *t)
+{
+	size_t cnt;
+	const struct trace_count_row *rows = trace_counts_rows(t->counts, &cnt);
+	struct trace_count_row sum = {.name = "total"};
+	if (t->form == FORM_JSON) {
+		put_summary_json(t, rows, cnt);
+		return;
+	}
+	for (size_t i = 0; i < cnt; i++) {
+		sum.ns += rows[i].ns;
+		sum.calls += rows[i].calls;
+		sum.errors += rows[i].errors;
+	}
+	buf_printf(&t->out, "%6s %11s %11s %11s %9s %9s %s\n", "% time", "seconds", "usecs/call", "max usecs", "calls", "errors", "syscall");
+	for (size_t i = 0; i <= cnt; i++) {
+		const struct trace_count_row *r = i < cnt ? &rows[i] : &sum;
+		double part = sum.ns ? 100.0 * (double)r->ns / (double)sum.ns : 0;
+		buf_printf(&t->out, "%6.2f %11.6f %11" PRIu64 " %11" PRIu64 " %9" PRIu64 " ", part, (double)r->ns / 1e9,
+			   r->calls ? r->ns / 1000 / r->calls : 0, r->max_ns / 1000, r->calls);
+		if (r->errors)
+			buf_printf(&t->out, "%9" PRIu64 " %s\n", r->errors, r->name);
+		else
+			buf_printf(&t->out, "%9s %s\n", "", r->name);
+	}
+}
+
+/* --- the sources ------------------------------------------------------------------------------------------------------ */
+static void on_tick(int sig)
+{
+	(void)sig; /* what waits is interrupted, and looks at the time */
+}
+
+/* While it waits for children, a timer interrupts it. */
+static void set_tick(bool on)
+{
+	struct sigaction tick = {.sa_handler = on ? on_tick : SIG_DFL};
+	struct itimerval every = {.it_interval.tv_usec = on ? 100000 : 0, .it_value.tv_usec = on ? 100000 : 0};
+	if (on)
+		sigaction(SIGALRM, &tick, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+	if (!on)
+		sigaction(SIGALRM, &tick, NULL);
+}
+
+static struct err *run_ptrace(struct trace *t, int *ret_status)
+{
+	size_t cnt;
+	const char *const *words = ops_arg_texts(t->args, "cmd", &cnt);
+	char **argv = cnt ? calloc(cnt + 1, sizeof(*argv)) : NULL;
+	if (cnt && !argv)
+		return &err_nomem;
+	for (size_t i = 0; i < cnt; i++)
+		argv[i] = (char *)(uintptr_t)words[i];
+	struct trace_ptrace_opts o = {.argv = argv, .pids = t->pids, .pid_cnt = t->pid_cnt, .wanted = t->has_wanted ? t->wanted : NULL,
+				      .string_max = MAX(t->text.string_max, CAPTURE_MIN), .no_filter = t->until_events || t->until_ns,
+				      .stack_len = ops_arg_is_set(t->args, "stacks") ? 2048 : 0, .is_stopped = is_stopped, .sink = on_event,
+				      .ctx = t};
+	set_tick(true);
+	struct err *e = trace_ptrace_run(&o, ret_status);
+	set_tick(false);
+	free(argv);
+	return e;
+}
+
+static struct err *run_source(struct trace *t, int *ret_status)
+{
+	if (!t->pid_cnt && (t->comm || t->container)) {
+		size_t cnt;
+		ops_arg_texts(t->args, "cmd", &cnt);
+		if (!cnt)
+			return err_fix(err_new(ERR_ENV, "trace: all processes of the machine are traced by eBPF alone, which is not there"),
+				       "name processes with -p, or a program behind --");
+	}
+	return run_ptrace(t, ret_status);
+}
+
+static struct err *prepare(struct trace *t)
+{
+	struct err *e = read_args(t);
+	if (e)
+		return e;
+	err_free(trace_btf_open_kernel(&t->btf)); /* without it fewer structs have fields */
+	t->text.btf = t->btf;
+	if (ops_arg_is_set(t->args, "fds")) {
+		t->fds = trace_fds_new(true);
+		t->text.fds = t->fds;
+		if (!t->fds)
+			return &err_nomem;
+	}
+	t->counts = ops_arg_is_set(t->args, "summary") ? trace_counts_new() : NULL;
+	t->begun_ns = t->flushed_ns = now_ns();
+	if (t->form == FORM_TABLE && !t->counts)
+		buf_printf(&t->out, "%11s  %7s  %-15s  %-18s  %-18s  %10s  %s\n", "SECONDS", "TID", "COMM", "EVENT", "RESULT", "USECS", "CALL");
+	return NULL;
+}
+
+struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io, int *ret_status)
+{
+	struct trace *t = calloc(1, sizeof(*t));
+	if (!t)
+		return &err_nomem;
+	t->args = args;
+	t->io = io;
+	*ret_status = -1;
+	struct err *e = prepare(t);
+	if (!e)
+		e = run_source(t, ret_status);
+	if (!e && t->counts)
+		put_summary(t);
+	if (!e && t->out.failed)
+		e = &err_nomem;
+	if (!e)
+		flush(t);
+	buf_fini(&t->out);
+	trace_counts_free(t->counts);
+	trace_btf_free(t->btf);
+	trace_fds_free(t->fds);
+	free(t);
+	return e;
+}

@@ -1,0 +1,434 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scry trace: the same fields as strace over programs of this machine, subjects that print the trace they expect, JSON, the summary,
+running processes, and programs that mean harm. Prints TAP. SCRY is the program."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tracecmp  # noqa: E402
+
+SCRY = os.environ.get("SCRY", "")
+ROOT = tempfile.mkdtemp(prefix="scry-trace-")
+ENV = dict(os.environ, SCRY_STORE=ROOT + "/store", LC_ALL="C")
+WAIT_S = 120
+count = failed = 0
+
+# Results that no two runs share: time, memory, which processor.
+VOLATILE = {"statfs", "sysinfo", "getrusage", "times", "clock_gettime", "gettimeofday", "getcpu", "getrandom", "wait4", "futex", "fstatfs"}
+# What strace shows otherwise, and why that is kept.
+KINDS = {
+    ("msgrcv", "argument 2"): "strace shows the whole buffer, not the bytes received",
+    ("seccomp", "argument 3"): "strace follows the pointer of SECCOMP_GET_ACTION_AVAIL",
+    ("membarrier", "result"): "strace names the bits of MEMBARRIER_CMD_QUERY",
+    ("reboot", "arity"): "strace leaves out the argument that the command does not take",
+    ("rt_sigreturn", "arity"): "strace shows the mask of the frame",
+}
+
+
+def check(what, good, detail=""):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {what}")
+    if not good:
+        for line in str(detail).splitlines()[:30]:
+            print(f"# {line[:300]}")
+    sys.stdout.flush()
+    return good
+
+
+def skip(what, why):
+    global count
+    count += 1
+    print(f"ok {count} - {what} # SKIP {why}")
+
+
+def scry(*args, **kw):
+    kw.setdefault("env", ENV)
+    return subprocess.run([SCRY, "trace", *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=WAIT_S, check=False, **kw)
+
+
+def compile_c(name, source):
+    path = os.path.join(ROOT, name)
+    with open(path + ".c", "w", encoding="utf-8") as f:
+        f.write(source)
+    subprocess.run(["gcc", "-O1", "-w", "-pthread", "-o", path, path + ".c"], check=True)
+    return path
+
+
+# --- what a program says it did ---------------------------------------------------------------------------------------
+SUBJECT = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define SAY(...) printf(__VA_ARGS__)
+int main(void)
+{
+	char buf[64];
+	struct stat st;
+	int fd = syscall(SYS_openat, AT_FDCWD, "data", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	SAY("openat(AT_FDCWD, \"data\", O_RDWR|O_CREAT|O_TRUNC, 0600) = %d\n", fd);
+	int n = syscall(SYS_write, fd, "one\n\0two\377", 9);
+	SAY("write(%d, \"one\\n\\0two\\377\", 9) = %d\n", fd, n);
+	n = syscall(SYS_lseek, fd, 4L, SEEK_SET);
+	SAY("lseek(%d, 4, SEEK_SET) = 4\n", fd);
+	n = syscall(SYS_read, fd, buf, sizeof(buf));
+	SAY("read(%d, \"\\0two\\377\", 64) = 5\n", fd);
+	n = syscall(SYS_fstat, fd, &st);
+	SAY("fstat(%d, {st_mode=S_IFREG|0600, st_size=9, ...}) = 0\n", fd);
+	n = syscall(SYS_openat, AT_FDCWD, (char *)16, O_RDONLY);
+	SAY("openat(AT_FDCWD, 0x10, O_RDONLY) = -1 EFAULT (Bad address)\n");
+	n = syscall(SYS_openat, AT_FDCWD, "/no/such\n\"name\"", O_PATH | O_NOFOLLOW);
+	SAY("openat(AT_FDCWD, \"/no/such\\n\\\"name\\\"\", O_RDONLY|O_NOFOLLOW|O_PATH) = -1 ENOENT (No such file or directory)\n");
+	/* A string that ends where the memory does: readable to its last byte. */
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mprotect(page + 4096, 4096, PROT_NONE);
+	memcpy(page + 4093, "/x", 3);
+	n = syscall(SYS_openat, AT_FDCWD, page + 4093, O_RDONLY);
+	SAY("openat(AT_FDCWD, \"/x\", O_RDONLY) = -1 ENOENT (No such file or directory)\n");
+	memcpy(page + 4094, "/x", 2);
+	n = syscall(SYS_openat, AT_FDCWD, page + 4094, O_RDONLY);
+	SAY("openat(AT_FDCWD, \"/x\", O_RDONLY) = -1 EFAULT (Bad address)\n");
+	int pair[2];
+	syscall(SYS_socketpair, AF_UNIX, SOCK_DGRAM, 0, pair);
+	SAY("socketpair(AF_UNIX, SOCK_DGRAM, 0, [%d, %d]) = 0\n", pair[0], pair[1]);
+	struct iovec vec[2] = {{"ab", 2}, {"cde", 3}};
+	n = syscall(SYS_writev, pair[0], vec, 2);
+	SAY("writev(%d, [{iov_base=\"ab\", iov_len=2}, {iov_base=\"cde\", iov_len=3}], 2) = 5\n", pair[0]);
+	struct pollfd pfd = {pair[1], POLLIN | POLLOUT, 0};
+	n = syscall(SYS_poll, &pfd, 1L, 0L);
+	SAY("poll([{fd=%d, events=POLLIN|POLLOUT}], 1, 0) = 1 ([{fd=%d, revents=POLLIN|POLLOUT}])\n", pair[1], pair[1]);
+	n = syscall(SYS_recvfrom, pair[1], buf, 64L, MSG_DONTWAIT, NULL, NULL);
+	SAY("recvfrom(%d, \"abcde\", 64, MSG_DONTWAIT, NULL, NULL) = 5\n", pair[1]);
+	n = syscall(SYS_recvfrom, pair[1], buf, 64L, MSG_DONTWAIT, NULL, NULL);
+	SAY("recvfrom(%d, %p, 64, MSG_DONTWAIT, NULL, NULL) = -1 EAGAIN (Resource temporarily unavailable)\n", pair[1], buf);
+	struct sockaddr_un un = {AF_UNIX, "/no/socket"};
+	n = syscall(SYS_connect, pair[0], &un, sizeof(un));
+	SAY("connect(%d, {sa_family=AF_UNIX, sun_path=\"/no/socket\"}, 110) = -1 ENOENT (No such file or directory)\n", pair[0]);
+	n = syscall(SYS_kill, getpid(), 0);
+	SAY("kill(%d, 0) = 0\n", getpid());
+	fflush(stdout);
+	pid_t child = fork();
+	if (!child)
+		_exit(3);
+	int status;
+	n = syscall(SYS_wait4, child, &status, 0, NULL);
+	SAY("wait4(%d, [{WIFEXITED(s) && WEXITSTATUS(s) == 3}], 0, NULL) = %d\n", child, child);
+	SAY("exit_group(7) = ?\n");
+	fflush(stdout);
+	syscall(SYS_exit_group, 7);
+}
+"""
+SUBJECT_CALLS = "openat,write,lseek,read,fstat,socketpair,writev,poll,recvfrom,connect,kill,wait4,exit_group"
+
+
+def unpadded(line):
+    return re.sub(r"\)\s+= ", ") = ", re.sub(r"^\[pid\s+\d+\] ", "", line.rstrip("\n")))
+
+
+def test_subject():
+    exe = compile_c("subject", SUBJECT)
+    for what, more in (("all calls", []), ("calls chosen, by a filter", ["-e", SUBJECT_CALLS])):
+        out = os.path.join(ROOT, "subject.trace")
+        got = scry(*more, "--to", out, "--", exe, cwd=ROOT)
+        want = got.stdout.decode().splitlines()
+        lines = [unpadded(line) for line in open(out, encoding="utf-8")]
+        at, missing = 0, []
+        for line in want: # in this order, with others between them
+            try:
+                at = lines.index(line, at) + 1
+            except ValueError:
+                missing.append(line)
+        check(f"a program that prints its trace, {what}: each line is there", want and not missing and got.returncode == 0,
+              "\n".join(missing) + "\n" + "\n".join(lines[-40:]) + got.stderr.decode())
+
+
+# --- beside strace ----------------------------------------------------------------------------------------------------
+def prepare(work):
+    for name, text in (("a", "pear\napple\nfig\n"), ("b", "x" * 5000 + "\n"), ("c.txt", "one two\nthree\n")):
+        with open(os.path.join(work, name), "w", encoding="utf-8") as f:
+            f.write(text)
+        os.utime(os.path.join(work, name), (1000000000, 1000000000))
+    os.mkdir(os.path.join(work, "d"))
+
+
+PROGRAMS = [
+    ["cat", "a", "b"], ["ls", "-la", "--time-style=+%s"], ["cp", "-p", "a", "e"], ["mv", "a", "d/a"], ["rm", "-r", "d"], ["mkdir", "-p", "m/n/o"],
+    ["ln", "-s", "a", "l"], ["sort", "a"], ["wc", "a", "b"], ["head", "-c", "10", "b"], ["tail", "-n", "1", "a"], ["grep", "-rn", "p", "."],
+    ["sed", "s/p/q/", "a"], ["touch", "-d", "@5", "a"], ["chmod", "-R", "u+x", "."], ["dd", "if=b", "of=f", "bs=512", "status=none"], ["tar", "cf", "t.tar", "a", "b"],
+    ["find", ".", "-type", "f"], ["stat", "a"], ["id"], ["env", "true"], ["sh", "-c", "echo hi | cat; (exit 3)"], ["gzip", "-k", "b"],
+    ["diff", "a", "c.txt"], ["readlink", "-f", "."], ["mkfifo", "p"], ["sh", "-c", "kill -TERM $$"], ["printf", "%s\\n", "x"],
+]
+
+
+def test_strace():
+    if not shutil.which("strace"):
+        skip("the same fields as strace", "there is no strace")
+        return
+    works = subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], check=False, capture_output=True).returncode == 0
+    if not works:
+        skip("the same fields as strace", "strace cannot trace here")
+        return
+    total, programs = tracecmp.Result(), 0
+    for program in PROGRAMS:
+        if not shutil.which(program[0]):
+            continue
+        folder = tempfile.mkdtemp(dir=ROOT)
+        total.merge(tracecmp.trace_all(SCRY, program, folder, prepare))
+        shutil.rmtree(folder)
+        programs += 1
+    other = {k: n for k, n in total.differences.items() if k[0] not in VOLATILE and k not in KINDS}
+    detail = "\n".join(f"{n}x {k}: strace {total.samples[k][0]} | scry {total.samples[k][1]}" for k, n in other.items())
+    print(f"# {programs} programs, {total.calls} calls, {total.compared} fields compared, {total.equal} equal")
+    check("at least 20 programs of this machine are compared", programs >= 20, programs)
+    check("every field is strace's, or differs in a way that is listed", not other and total.compared > 4000, detail)
+    check("hardly a call is missing", total.unpaired * 200 <= total.calls, total.unpaired)
+
+
+# --- forms of output ----------------------------------------------------------------------------------------------------
+KEYS = ["v", "phase", "seq", "cpu", "time", "pid", "tid", "ppid", "comm", "exe", "container", "event", "name"]
+PAYLOAD = {"syscall": {"abi", "nr", "args", "ret", "errno", "ns"}, "exec": {"argv"}, "fork": {"child_tid", "child_pid"},
+           "exit": {"code", "signal", "last_thread"}, "signal": {"signal", "code", "from_pid"}}
+
+
+def good_shape(ev):
+    more = set(ev) - set(KEYS) - {"site", "stack"}
+    want = PAYLOAD.get(ev["event"])
+    args = all(list(a)[:4] == ["name", "type", "value", "text"] and a["status"] in ("ok", "absent", "truncated", "faulted", "late", "raced")
+               and a["value"].startswith("0x") for a in ev.get("args", []))
+    return list(ev)[:len(KEYS)] == KEYS and ev["v"] == 1 and ev["phase"] in ("complete", "unfinished") and want is not None and more == want and args
+
+
+def test_json():
+    got = scry("--json", "--", "sh", "-c", "ls / >/dev/null; kill -USR1 $$", cwd=ROOT)
+    events = [json.loads(line) for line in got.stdout.decode().splitlines()]
+    bad = [ev for ev in events if not good_shape(ev)]
+    check("JSON: each event has the keys of the schema", events and not bad, bad[:3])
+    kinds = {ev["event"] for ev in events}
+    check("JSON: calls, programs, processes, signals", {"syscall", "exec", "exit", "signal"} <= kinds, kinds)
+    last = events[-1]
+    check("JSON: how it ended", last["event"] == "exit" and last["signal"] == "SIGUSR1" and last["last_thread"], last)
+    execs = [ev["argv"] for ev in events if ev["event"] == "exec"]
+    check("JSON: what was run, with which words", ["ls", "/"] in execs, execs)
+
+
+def test_forms():
+    plain = scry("--", "cat", "/dev/null")
+    lines = plain.stderr.decode().splitlines()
+    calls = [line for line in lines if re.match(r"\w+\(", line)]
+    check("a line for each call, on stderr", plain.returncode == 0 and len(calls) > 10 and calls[0].startswith("execve(") and
+          lines[-1] == "+++ exited with 0 +++", plain.stderr.decode())
+    table = scry("--table", "--", "cat", "/dev/null").stderr.decode().splitlines()
+    check("a table", "RESULT" in table[0] and len(table) > len(calls) and any("execve" in row for row in table), table[:5])
+    summary = scry("-c", "--", "cat", "/dev/null").stderr.decode().splitlines()
+    total = int(summary[-1].split()[4]) if summary else 0
+    rows = sum(int(row.split()[4]) for row in summary[1:-1])
+    shown = len([line for line in calls if not line.startswith("exit_group")])
+    check("the summary counts each call", rows == total and abs(total - shown) <= 2, [summary, shown])
+    doc = json.loads(scry("-c", "--json", "--", "cat", "/dev/null").stdout)
+    check("the summary as JSON", {"name", "calls", "errors", "timed", "ns", "max_ns"} == set(doc["calls"][0]), doc)
+    fds = scry("-y", "-e", "openat,close", "--", "cat", "/dev/null").stderr.decode()
+    check("descriptors with what they are open on", re.search(r'openat\(AT_FDCWD, "/dev/null".* = 3</dev/null>', fds) and
+          "close(3</dev/null>)" in fds, fds)
+    only = scry("-e", "trace=%file", "-e", "!openat", "--", "cat", "/dev/null").stderr.decode()
+    check("classes, and all but some", "execve(" in only and "openat(" not in only and "read(" not in only, only)
+    until = scry("--until", "3", "--", "cat", "/dev/null").stderr.decode().splitlines()
+    check("an end after so many events", len(until) == 3, until)
+
+
+def test_words():
+    check("nothing to trace is a usage error", scry().returncode == 2)
+    got = scry("-e", "frob", "--", "true")
+    check("a call that is none is a usage error", got.returncode == 2 and b"frob" in got.stderr, got.stderr)
+    check("a program that is not there", scry("--", "/no/such/program").returncode == 1)
+    with open(ROOT + "/no-program", "w", encoding="utf-8") as f:
+        f.write("text")
+    check("a file that is no program", scry("--", ROOT + "/no-program").returncode != 0)
+    check("a process that is not there", scry("-p", "2147483646").returncode == 1)
+    if os.getuid() == 0:
+        got = subprocess.run([SCRY, "trace", "-p", str(os.getpid())], env=ENV, capture_output=True, check=False, timeout=WAIT_S,
+                             preexec_fn=lambda: (os.setgid(65534), os.setuid(65534)))
+        check("a process of somebody else: exit status 4 and what to do", got.returncode == 4 and b"sudo" in got.stderr, [got.returncode, got.stderr])
+    else:
+        got = scry("-p", "1")
+        check("a process of somebody else: exit status 4 and what to do", got.returncode == 4 and b"sudo" in got.stderr, [got.returncode, got.stderr])
+
+
+# --- processes that run -------------------------------------------------------------------------------------------------
+def wait_for(path, what):
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        if os.path.exists(path) and what in open(path, encoding="utf-8", errors="replace").read():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_attach():
+    loop = subprocess.Popen(["sh", "-c", "while :; do cat /dev/null; done"], stdin=subprocess.DEVNULL)
+    out = ROOT + "/attached"
+    tracer = subprocess.Popen([SCRY, "trace", "-p", str(loop.pid), "--to", out], env=ENV)
+    seen = wait_for(out, "wait4(")
+    tracer.send_signal(signal.SIGINT)
+    tracer.wait(timeout=WAIT_S)
+    state = open(f"/proc/{loop.pid}/status", encoding="utf-8").read()
+    check("a running process is traced, and goes on afterwards", seen and loop.poll() is None and "TracerPid:\t0" in state, state)
+    loop.kill()
+    loop.wait()
+
+
+def test_killed():
+    for what, more, lives in (("with a filter in it ends with scry", ["-e", "openat"], False), ("goes on without scry", [], True)):
+        out = ROOT + "/killed"
+        if os.path.exists(out):
+            os.remove(out)
+        tracer = subprocess.Popen([SCRY, "trace", *more, "--to", out, "--", "sh", "-c", f"echo $$ >{ROOT}/pid; while :; do cat /dev/null; done"], env=ENV)
+        wait_for(out, "/dev/null")
+        pid = int(open(ROOT + "/pid", encoding="utf-8").read())
+        tracer.kill()
+        tracer.wait()
+        end = time.monotonic() + WAIT_S
+        while time.monotonic() < end: # it is untraced, or gone, some time after
+            try:
+                state = open(f"/proc/{pid}/status", encoding="utf-8").read()
+            except OSError:
+                state = ""
+            gone = not state or "State:\tZ" in state
+            if gone or (lives and "TracerPid:\t0" in state):
+                break
+            time.sleep(0.05)
+        check(f"a program started here {what} that was killed", gone != lives, state)
+        if not gone:
+            os.kill(pid, signal.SIGKILL)
+
+
+# --- programs that mean harm --------------------------------------------------------------------------------------------
+HARM = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile char path[] = "/tmp/aaaa";
+static volatile int stop;
+static long big_words[512]; /* a msghdr, an iovec, whatever, of pointers and lengths */
+static void *flip(void *arg) { while (!stop) { path[5] ^= 1; } return NULL; }
+static void *many(void *arg) { for (int i = 0; i < 200; i++) syscall(SYS_getppid); return NULL; }
+int main(int argc, char **argv)
+{
+	if (argc > 100)
+		return 0;
+	pthread_t t, more[20];
+	for (int i = 0; i < 512; i++)
+		big_words[i] = i % 3 ? (long)big_words : 0x7fffffffL << i % 40;
+	pthread_create(&t, NULL, flip, NULL);
+	for (int i = 0; i < 3000; i++)
+		syscall(SYS_access, path, 0);
+	stop = 1;
+	pthread_join(t, NULL);
+	static const long bad[] = {0, 1, -1, 0x7fffffffffffffff, -4096, 0x800000000000, 0x1000};
+	/* Calls that look at what these lead to, and change nothing whatever they find. */
+	static const long calls[] = {SYS_access, SYS_open, SYS_openat, SYS_stat, SYS_lstat, SYS_newfstatat, SYS_statx, SYS_readlink, SYS_readlinkat,
+		SYS_getcwd, SYS_uname, SYS_sysinfo, SYS_times, SYS_getrusage, SYS_getrlimit, SYS_getitimer, SYS_clock_gettime, SYS_clock_getres,
+		SYS_gettimeofday, SYS_getgroups, SYS_getresuid, SYS_getresgid, SYS_sched_getparam, SYS_sched_getaffinity, SYS_rt_sigpending, SYS_capget,
+		SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_recvmsg, SYS_getsockopt, SYS_setsockopt, SYS_accept, SYS_getsockname,
+		SYS_getpeername, SYS_getdents64, SYS_epoll_ctl, SYS_getxattr, SYS_listxattr, SYS_statfs, SYS_openat2, SYS_execve, SYS_chdir,
+		SYS_name_to_handle_at, SYS_mq_unlink, SYS_preadv, SYS_pwritev, SYS_process_vm_readv, SYS_vmsplice, SYS_sendmmsg, 9999};
+	for (unsigned c = 0; c < sizeof(calls) / sizeof(calls[0]); c++)
+		for (unsigned k = 0; k < 7; k++) {
+			syscall(calls[c], bad[k], bad[(k + 1) % 7], bad[k], bad[(k + 3) % 7], bad[k], bad[(k + 2) % 7]);
+			syscall(calls[c], -1L, bad[k], bad[(k + 1) % 7], bad[k], bad[(k + 3) % 7], bad[k]);
+			syscall(calls[c], -1L, big_words, bad[k], big_words, bad[(k + 3) % 7], bad[k]);
+		}
+	char *big = malloc(1 << 20);
+	memset(big, 'x', (1 << 20) - 1);
+	big[(1 << 20) - 1] = 0;
+	for (int i = 0; i < 5; i++)
+		syscall(SYS_open, big, 0);
+	for (int i = 0; i < 20; i++)
+		pthread_create(&more[i], NULL, many, NULL);
+	for (int i = 0; i < 20; i++)
+		pthread_join(more[i], NULL);
+	for (int i = 0; i < 300; i++)
+		if (!fork())
+			_exit(0);
+	while (wait(NULL) > 0) {}
+	if (!fork()) { /* another program, by a thread that is not the first */
+		char *words[10002];
+		for (int i = 0; i < 10001; i++)
+			words[i] = "w";
+		words[10001] = NULL;
+		execv(argv[0], words);
+	}
+	wait(NULL);
+	int fd = syscall(SYS_memfd_create, "x", 0);
+	write(1, "done\n", 5);
+	*(volatile int *)16 = 1;
+}
+"""
+
+
+def test_harm():
+    exe = compile_c("harm", HARM)
+    work = ROOT + "/harm.d"
+    os.mkdir(work)
+    out = ROOT + "/harm.trace"
+    for what, args in (("as lines", []), ("as JSON", ["--json"]), ("in a summary", ["-c"])):
+        got = scry(*args, "--to", out, "--", exe, cwd=work)
+        text = open(out, encoding="utf-8", errors="replace").read()
+        good = got.returncode == 0 and (got.stdout + got.stderr).count(b"done") == 1
+        if not args:
+            good = good and text.rstrip().endswith("+++ killed by SIGSEGV +++") and text.count("exited with 0 +++") > 300
+            raced = len(re.findall(r"changed during the call", text))
+            print(f"# {raced} paths were changed while they were used")
+        elif args == ["--json"]:
+            for line in text.splitlines():
+                json.loads(line)
+        check(f"bad pointers, races, forks, long strings, many words {what}: all of it is traced", good,
+              str(got.returncode) + got.stderr.decode(errors="replace")[-2000:] + text[-500:])
+
+
+def main():
+    if not SCRY:
+        sys.exit("SCRY must name the program under test")
+    try:
+        probe = scry("--", "true")
+        if probe.returncode == 4 or b"cannot be traced" in probe.stderr:
+            print("1..1")
+            skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
+            return
+        for test in (test_subject, test_json, test_forms, test_words, test_attach, test_killed, test_harm, test_strace):
+            test()
+    finally:
+        shutil.rmtree(ROOT, ignore_errors=True)
+    print(f"1..{count}")
+    sys.exit(1 if failed else 0)
+
+
+main()
