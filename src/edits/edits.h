@@ -191,11 +191,11 @@ _must_use_ struct err *edits_journal(struct edits *e, const struct edits_journal
 				     struct edits_entry **ret, uint32_t *ret_cnt, uint64_t *ret_total);
 
 /*
- * What is another than it was at revision `since`: an entry a key, its `before` from then, its `after` of now, the rest that of
- * the newest entry, in whose order they come. What was changed and changed back is left out. Those from number `offset`
- * on, at most `limit`; `*ret_total` counts all. Cost: O(m log m) for m entries since.
+ * What is another at revision `until` (or now, if that is not there yet) than it was at `since`: an entry a key, its `before` from then,
+ * its `after` of `until`, the rest that of the newest entry, in whose order they come. What was changed and changed back is left out.
+ * Those from number `offset` on, at most `limit`; `*ret_total` counts all. Cost: O(m log m) for m entries since.
  */
-struct edits_changes_ask { uint64_t since, offset; uint32_t limit; };
+struct edits_changes_ask { uint64_t since, until, offset; uint32_t limit; };
 _must_use_ struct err *edits_changes(struct edits *e, const struct edits_changes_ask *ask, struct arena *a, struct edits_entry **ret,
 				     uint32_t *ret_cnt, uint64_t *ret_total);
 

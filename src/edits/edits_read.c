@@ -12,7 +12,7 @@ static const char entries_sql[] =
 /* The columns of entries_sql: the first entry's before, all else the last one's. */
 static const char changes_sql[] =
 	"SELECT b.seq, b.rev, b.op, b.addr, b.sub, a.before, b.after, r.step, r.target, r.undone_by, r.time_ns, r.author, r.author_kind,"
-	" r.note, g.n FROM (SELECT min(seq) AS first, max(seq) AS last, count(*) AS n FROM journal WHERE seq>=?1 GROUP BY op, addr, sub) g"
+	" r.note, g.n FROM (SELECT min(seq) AS first, max(seq) AS last, count(*) AS n FROM journal WHERE seq>=?1 AND seq<?2 GROUP BY op, addr, sub) g"
 	" CROSS JOIN journal a ON a.seq=g.first CROSS JOIN journal b ON b.seq=g.last CROSS JOIN revision r ON r.rev=b.rev"
 	" WHERE a.before IS NOT b.after ORDER BY b.seq";
 
@@ -135,14 +135,17 @@ static struct err *read_changes(struct edits *e, const struct edits_changes_ask 
 {
 	_cleanup_stmt_ sqlite3_stmt *st = NULL;
 	bool has_row = false;
-	uint64_t first, next, at = 0;
+	uint64_t first, end, next, at = 0;
 	uint32_t n = 0;
 	struct err *why = seq_bounds(e, ask->since, &first, &next);
+	if (!why)
+		why = seq_bounds(e, ask->until, &end, &next);
 	if (!why)
 		why = edits_prepare(e, changes_sql, &st);
 	if (why)
 		return why;
 	sqlite3_bind_int64(st, 1, (sqlite3_int64)first);
+	sqlite3_bind_int64(st, 2, (sqlite3_int64)end);
 	for (; !(why = edits_step_row(e, st, &has_row)) && has_row; at++) {
 		if (at < ask->offset || n == ask->limit)
 			continue;

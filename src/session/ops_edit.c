@@ -707,7 +707,9 @@ struct err *ops_changes(struct ops_req *rq)
 	uint32_t cnt = 0, i;
 	uint64_t total = 0;
 	struct err *e = ops_page(rq, &page);
-	struct ses_changes_ask ask = {.since = ops_arg_u64(rq->args, "since", 0), .offset = page.offset, .limit = page.limit};
+	/* What somebody commits meanwhile belongs to a later revision than this answer says. */
+	struct ses_changes_ask ask = {.since = ops_arg_u64(rq->args, "since", 0), .until = ses_snap_rev(rq->sn),
+				       .offset = page.offset, .limit = page.limit};
 	if (!e)
 		e = ses_changes(rq->sn->ses, &ask, rq->arena, &j, &cnt, &total);
 	if (e)

@@ -464,7 +464,7 @@ struct err *ses_changes(struct ses *s, const struct ses_changes_ask *ask, struct
 	*ret_total = 0;
 	struct err *why = open_reader(s, &e);
 	if (!why && e)
-		why = edits_changes(e, &(struct edits_changes_ask){ask->since, ask->offset, ask->limit}, a, &j, ret_cnt, ret_total);
+		why = edits_changes(e, &(struct edits_changes_ask){ask->since, ask->until, ask->offset, ask->limit}, a, &j, ret_cnt, ret_total);
 	return why ? why : take_entries(j, *ret_cnt, a, ret);
 }
 

@@ -431,9 +431,9 @@ struct ses_journal_ask { uint64_t since, first_seq; uint32_t limit; };
 _must_use_ struct err *ses_journal(struct ses *s, const struct ses_journal_ask *ask, struct arena *a, struct ses_entry **ret,
 				   uint32_t *ret_cnt, uint64_t *ret_total);
 
-/* What is another than it was at revision `since`: each thing once, with what it was then and is now, by when it last changed.
+/* What is another at revision `until` than it was at `since`: each thing once, with what it was and what it is, by when it last changed.
  * Those from number `offset` on; *ret_total counts all. */
-struct ses_changes_ask { uint64_t since, offset; uint32_t limit; };
+struct ses_changes_ask { uint64_t since, until, offset; uint32_t limit; };
 _must_use_ struct err *ses_changes(struct ses *s, const struct ses_changes_ask *ask, struct arena *a, struct ses_entry **ret,
 				   uint32_t *ret_cnt, uint64_t *ret_total);
 /* Everything that stands, by address, kind and sub: `after`, and who stated it when. *ret_rev is the revision of it all. */

@@ -369,7 +369,7 @@ static void check_changes(struct edits *e, const struct model *m, const int *was
 	int now[KEYS];
 	char text[32];
 	memcpy(now, was, sizeof(now));
-	assert_null(edits_changes(e, &(struct edits_changes_ask){since, 0, UINT32_MAX}, &a, &out, &cnt, &total));
+	assert_null(edits_changes(e, &(struct edits_changes_ask){since, UINT64_MAX, 0, UINT32_MAX}, &a, &out, &cnt, &total));
 	assert_int_equal(cnt, total);
 	for (uint32_t i = 0; i < cnt; i++) {
 		assert_true(out[i].seq > last && out[i].rev > since && out[i].cnt);
@@ -389,11 +389,23 @@ static void check_changes(struct edits *e, const struct model *m, const int *was
 		now[k] = v;
 	}
 	assert_memory_equal(now, m->now, sizeof(now));
-	assert_null(edits_changes(e, &(struct edits_changes_ask){since, cnt / 2, 1}, &a, &page, &page_cnt, &page_total));
+	assert_null(edits_changes(e, &(struct edits_changes_ask){since, UINT64_MAX, cnt / 2, 1}, &a, &page, &page_cnt, &page_total));
 	assert_int_equal(page_total, total);
 	assert_int_equal(page_cnt, cnt > cnt / 2);
 	if (page_cnt)
 		assert_int_equal(page[0].seq, out[cnt / 2].seq);
+	/* What stood then is what had changed until then. */
+	memset(now, 0, sizeof(now));
+	assert_null(edits_changes(e, &(struct edits_changes_ask){0, since, 0, UINT32_MAX}, &a, &out, &cnt, &total));
+	for (uint32_t i = 0; i < cnt; i++) {
+		int k = 0;
+		if (out[i].kind == EDITS_ANALYSIS)
+			continue;
+		while (key_va(k) != out[i].va || key_kind(k) != out[i].kind)
+			k++;
+		assert_true(out[i].rev <= since && out[i].after && sscanf(out[i].after, "text_%d", &now[k]) == 1);
+	}
+	assert_memory_equal(now, was, sizeof(now));
 	arena_fini(&a);
 }
 
