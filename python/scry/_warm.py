@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The warm interpreter behind `scry exec`: has a target open, and forks a process for each snippet it is handed.
+"""The warm interpreter behind `scry exec`: has a target open, and forks a process for each snippet; one is ready before its snippet comes.
 
 What it is told and says (descriptor 3, a stream): first "ready WHAT THE KERNEL LACKS" or "error WHY"; then for each "r", which comes with
-the descriptors channel, result, output and perhaps errors, a length of 4 bytes and a JSON object, it says "status N done|timeout" when the snippet's
-process is gone, and whatever that had started. "k" ends the snippet; so does the end of the stream."""
+the descriptors channel, result, output and perhaps errors, a length of 4 bytes and a JSON object, it says "status N done|timeout|stopped|full" when the
+snippet's process is gone, and whatever that had started. "k" ends the snippet; so does the end of the stream."""
 import gc
 import json
 import linecache
@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -23,6 +24,10 @@ from scry import _ops, _scry
 
 # What is asked of the process that holds the store, besides whatever is more than reading.
 FROM_STORE = {"journal", "changes", "check", "analyze", "multi", "load", "proposals"}
+
+FOLDER_MAX = 512 << 20  # bytes of all files of a snippet together
+ENTRIES_MAX = 10000
+LOOK_NS = 100_000_000  # between two looks at them
 
 
 class Snippet(scry._Local):
@@ -97,8 +102,8 @@ def failure(error, name, is_seen):
     return {"type": type(error).__name__, "message": str(error)[:4000], "traceback": lines[-16000:]}
 
 
-def run(request, session, channel, is_seen):
-    """The snippet, and the text that is to be handed back."""
+def run(request, session, channel, fd, is_seen):
+    """The snippet, and the text that is to be handed back; "" when it was written to the descriptor already."""
     name, code = request["name"], request["code"]
     db = scry._here = scry.Database(Snippet(session, channel), session.path)
     names = {"__name__": "__main__", "__file__": name, "db": db, "scry": scry, "args": request["args"], "result": None}
@@ -110,35 +115,72 @@ def run(request, session, channel, is_seen):
         except SystemExit as e:
             if e.code not in (None, 0):
                 raise
-        return "R" + text_of(names.get("result"))
+        result = names.get("result")
+        if isinstance(result, scry.List) and result._send(fd, "R"):
+            return ""
+        return "R" + text_of(result)
     except BaseException as e:  # noqa: BLE001
         return "E" + json.dumps(failure(e, name, is_seen))
 
 
-def child(request, fds, session, folder, is_confined):
-    """In the fork; does not return."""
-    channel, result, out = fds[:3]
-    text = ""
+def receive(sock, n):
+    """n bytes; None when nobody sends them any more."""
+    data = b""
+    while len(data) < n:
+        more = sock.recv(n - len(data))
+        if not more:
+            return None
+        data += more
+    return data
+
+
+def rehearse(session):
+    """A snippet of our own: what is touched of memory that is shared with the parent is copied now, and not on somebody's time."""
+    db = scry.Database(Snippet(session, -1), session.path)
+    names = {"__name__": "__main__", "db": db, "result": None}
     try:
-        os.dup2(out, 1)
-        os.dup2(fds[-1] if fds[3:] else out, 2)
-        cpu_s = max(1, (request["until_ns"] - time.monotonic_ns()) // 1_000_000_000 + 2)
+        exec(compile("result = db.heads(count=50)\nfor row in result: row.addr", "<snippet>", "exec"), names)
+    except scry.Error:
+        pass
+    text_of(names["result"])
+    text_of([{"addr": 1, "name": "a"}])
+
+
+def child(sock, session, folder, is_confined):
+    """In the fork; does not return. It is made ready, and waits for the one snippet it is for."""
+    text, result, why = "", -1, None
+    try:
+        session.still()
         try:
             if is_confined:
-                _scry.lock(folder, request["memory"], cpu_s, (channel, result))
+                _scry.lock(folder, (sock.fileno(),))
             else:
-                _scry.part((channel, result))
+                _scry.part((sock.fileno(),))
         except scry.Error as e:
-            write(result, "L" + json.dumps({"message": str(e)}))
+            why = str(e)
+        # Unless it is here already.
+        if not select.select([sock], [], [], 0)[0]:
+            rehearse(session)
+        _kind, fds, _flags, _addr = socket.recv_fds(sock, 1, 8)
+        if len(fds) < 3:
             os._exit(0)
-        session.still()
-        text = run(request, session, channel, len(fds) > 3)
+        channel, result, out = fds[:3]
+        head = receive(sock, 4)
+        body = head and receive(sock, struct.unpack("=I", head)[0])
+        os.dup2(out, 1)
+        os.dup2(fds[-1] if fds[3:] else out, 2)
+        if why is not None:
+            text = "L" + json.dumps({"message": why})
+        elif body:
+            text = run(json.loads(body), session, channel, result, len(fds) > 3)
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException as e:  # noqa: BLE001
         text = "E" + json.dumps({"type": type(e).__name__, "message": str(e)[:4000], "traceback": ""})
     try:
         write(result, text)
+        # What an exit takes apart takes as long as all this: nobody has to wait for it.
+        sock.send(b"d")
     finally:
         os._exit(0)
 
@@ -191,83 +233,158 @@ def end_rest():
                 pass
 
 
+def taken(folder, pid, limit):
+    """Bytes that a process has of the disk below a folder, and whether that and the number of files are within bounds. What it has open
+    and removed counts."""
+    size, entries, folders = 0, 0, [folder]
+    while folders and size <= limit and entries <= ENTRIES_MAX:
+        try:
+            for e in os.scandir(folders.pop()):
+                entries += 1
+                if entries > ENTRIES_MAX:
+                    break
+                if e.is_dir(follow_symlinks=False):
+                    folders.append(e.path)
+                size += e.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            pass
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            st = os.stat(f"/proc/{pid}/fd/{fd}")
+            if stat.S_ISREG(st.st_mode) and not st.st_nlink:
+                size += st.st_blocks * 512
+    except OSError:
+        pass
+    return size <= limit and entries <= ENTRIES_MAX
+
+
+class Spare:
+    """A fork that waits for its snippet."""
+
+    def __init__(self, warm):
+        ours, theirs = socket.socketpair()
+        has_numbers = warm.has_numbers and _scry.number_begin()
+        self.pid = os.fork()
+        if self.pid == 0:
+            child(theirs, warm.session, warm.folder, warm.is_confined)
+        if has_numbers:
+            _scry.number_end()
+        theirs.close()
+        self.sock = ours
+
+    def hand(self, fds, body):
+        """What it is for. When it is gone, that shows by itself."""
+        try:
+            socket.send_fds(self.sock, [b"r"], fds)
+            self.sock.sendall(struct.pack("=I", len(body)) + body)
+        except OSError:
+            pass
+
+    def reap(self):
+        """Until it is gone; its status."""
+        self.sock.close()
+        pid, self.pid = self.pid, None
+        return os.waitpid(pid, 0)[1] if pid else 0
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.reap()
+
+
 class Warm:
     def __init__(self, sock, session, is_confined, has_numbers):
         self.sock = sock
         self.session = session
         self.is_confined = is_confined
         self.has_numbers = has_numbers
+        self.spare = None
         self.folder = tempfile.mkdtemp(prefix="scry-exec-")
         os.environ["TMPDIR"] = tempfile.tempdir = self.folder
 
-    def receive(self, n):
-        data = b""
-        while len(data) < n:
-            more = self.sock.recv(n - len(data))
-            if not more:
-                return None
-            data += more
-        return data
-
-    def fork(self):
-        has_numbers = self.has_numbers and _scry.number_begin()
-        pid = os.fork()
-        if pid and has_numbers:
-            _scry.number_end()
-        return pid
-
-    def wait(self, pid, until_ns):
-        """Until it is gone: (status, why, whether there is still somebody to tell)."""
-        pidfd = os.pidfd_open(pid)
+    def wait(self, spare, until_ns):
+        """Until it has ended: (status, why, whether there is still somebody to tell)."""
+        pidfd = os.pidfd_open(spare.pid)
+        ours, its = self.sock.fileno(), spare.sock.fileno()
         poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        poll.register(self.sock, select.POLLIN)
-        why, is_heard = "done", True
-        while True:
-            left = until_ns - time.monotonic_ns()
+        for fd in (pidfd, ours, its):
+            poll.register(fd, select.POLLIN)
+        why, is_heard, look, is_ended = "done", True, time.monotonic_ns() + LOOK_NS, False
+        while not is_ended:
             # As late as is still in time.
-            ready = poll.poll(max(0, left // 1_000_000 + 1)) if why == "done" and is_heard else poll.poll()
-            fds = [fd for fd, _events in ready]
+            ms = max(0, (min(until_ns, look) - time.monotonic_ns()) // 1_000_000 + 1)
+            fds = [fd for fd, _events in (poll.poll(ms) if why == "done" and is_heard else poll.poll())]
+            now = time.monotonic_ns()
             if pidfd in fds:
                 break
-            if self.sock.fileno() in fds:
+            if its in fds:
+                # It says that its answer is written, and may do nothing any more.
+                is_ended = spare.sock.recv(1) == b"d" and self.is_confined
+                poll.unregister(its)
+            elif ours in fds:
                 is_heard = self.sock.recv(1) != b""
                 if not is_heard:
-                    poll.unregister(self.sock)
+                    poll.unregister(ours)
                 why = why if why != "done" else "stopped"
-            elif not ready:
+            elif now >= until_ns:
                 why = "timeout"
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            elif now >= look:
+                is_within = not self.is_confined or taken(self.folder, spare.pid, FOLDER_MAX)
+                # Looking takes no more than a tenth of the time.
+                look = time.monotonic_ns() + max(LOOK_NS, 9 * (time.monotonic_ns() - now))
+                why = why if is_within else "full"
+            if why != "done" or not is_heard or is_ended:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         os.close(pidfd)
-        status = os.waitpid(pid, 0)[1]
+        status = 0 if is_ended else spare.reap()
         # With numbers of its own nothing outlives it.
         if not self.is_confined and not self.has_numbers:
             end_rest()
         return status, why, is_heard
+
+    def ready(self):
+        """A fork that has the newest state of the target."""
+        if self.session.news():
+            warm_up(self.session)
+            if self.spare:
+                self.spare.end()
+                self.spare = None
+        spare, self.spare = self.spare or Spare(self), None
+        return spare
 
     def one(self):
         """Serves a request; False when there is nobody any more."""
         kind, fds, _flags, _addr = socket.recv_fds(self.sock, 1, 8)
         if kind != b"r":
             return kind != b""
-        head = self.receive(4)
-        body = head and self.receive(struct.unpack("=I", head)[0])
+        head = receive(self.sock, 4)
+        body = head and receive(self.sock, struct.unpack("=I", head)[0])
         if not body:
             return False
         request = json.loads(body)
-        if self.session.news():
-            warm_up(self.session)
-        pid = self.fork()
-        if pid == 0:
-            child(request, fds, self.session, self.folder, self.is_confined)
+        spare = self.ready()
+        if self.is_confined:
+            cpu_s = max(1, (request["until_ns"] - time.monotonic_ns()) // 1_000_000_000 + 2)
+            try:
+                _scry.limit(spare.pid, request["memory"], cpu_s)
+            except scry.Error as e:
+                write(fds[1], "L" + json.dumps({"message": str(e)}))
+                os.kill(spare.pid, signal.SIGKILL)
+        spare.hand(fds, body)
         for fd in fds:
             os.close(fd)
-        status, why, is_heard = self.wait(pid, request["until_ns"])
+        status, why, is_heard = self.wait(spare, request["until_ns"])
+        if is_heard:
+            self.sock.sendall(f"status {status} {why}\n".encode())
         # Emptied before the next one can begin.
+        spare.reap()
         if any(os.scandir(self.folder)):
             subprocess.run(["rm", "-rf", "--", *[e.path for e in os.scandir(self.folder)]], check=False)
         if is_heard:
-            self.sock.sendall(f"status {status} {why}\n".encode())
+            # Forking, and copying what both touch, takes longer than most snippets: that is done before the next one comes.
+            try:
+                self.spare = Spare(self)
+            except OSError:
+                self.spare = None
         return is_heard
 
 
@@ -299,7 +416,10 @@ def main():
         gc.collect()
         gc.freeze()
         sock.sendall(f"ready {_scry.lock_missing()}\n".encode())
+        warm.spare = Spare(warm)
         while warm.one():
             pass
     finally:
+        if warm.spare:
+            warm.spare.end()
         subprocess.run(["rm", "-rf", "--", warm.folder], check=False)

@@ -29,8 +29,8 @@
 #define PIPE_LEN (1 << 20)
 #define GRACE_NS 2000000000              /* past the deadline, until the warm interpreter itself is given up */
 
-enum run_end { RUN_DONE, RUN_RAISED, RUN_TIMEOUT, RUN_CANCELLED, RUN_KILLED, RUN_TOO_LONG };
-static const char *const end_names[] = {"done", "raised", "timeout", "cancelled", "killed", "killed"};
+enum run_end { RUN_DONE, RUN_RAISED, RUN_TIMEOUT, RUN_CANCELLED, RUN_KILLED, RUN_TOO_LONG, RUN_FULL };
+static const char *const end_names[] = {"done", "raised", "timeout", "cancelled", "killed", "killed", "killed"};
 
 /* A run, from this side. */
 struct run {
@@ -189,7 +189,7 @@ static void take_result(struct run *r)
 	}
 }
 
-/* The warm interpreter's "status N timeout|done": the process is gone, and whatever it had started. */
+/* The warm interpreter's "status N WHY": the process is gone, and whatever it had started. */
 static void take_status(struct run *r)
 {
 	char line[256], why[16];
@@ -201,6 +201,8 @@ static void take_status(struct run *r)
 		r->end = RUN_KILLED;
 	} else if (!strcmp(why, "timeout")) {
 		r->end = RUN_TIMEOUT;
+	} else if (!strcmp(why, "full")) {
+		r->end = RUN_FULL;
 	} else if (r->end == RUN_DONE && r->status) {
 		r->end = RUN_KILLED;
 	}
@@ -351,6 +353,8 @@ static struct err *status_of(struct run *r, const char *what)
 			       name ? name : "it left by itself");
 	case RUN_TOO_LONG:
 		return err_new(ERR_BUDGET, "exec: the snippet's result is longer than %zu MB", RESULT_MAX >> 20);
+	case RUN_FULL:
+		return err_fix(err_new(ERR_BUDGET, "exec: the snippet's files take too much of the disk"), "scry help exec says how much they may");
 	}
 	return NULL;
 }

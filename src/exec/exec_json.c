@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/exec_json.h"
 
+#include "base/utf8.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -83,6 +85,9 @@ static bool take_string(struct scan *s)
 	if (!take(s, '"'))
 		return false;
 	while (s->at < s->end) {
+		s->at += utf8_plain_len(s->at, (size_t)(s->end - s->at));
+		if (s->at == s->end)
+			return false;
 		uint8_t ch = (uint8_t)*s->at++;
 		if (ch == '"')
 			return true;

@@ -142,10 +142,12 @@ struct err *exec_part(const int *keep, unsigned keep_cnt)
 
 /* --- limits and privileges --- */
 
-static uint64_t mapped_len(void)
+static uint64_t mapped_len(pid_t pid)
 {
-	FILE *f = fopen("/proc/self/statm", "re");
+	char path[64];
 	unsigned long long pages = 0;
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	FILE *f = fopen(path, "re");
 	if (f && fscanf(f, "%llu", &pages) != 1)
 		pages = 0;
 	if (f)
@@ -153,27 +155,34 @@ static uint64_t mapped_len(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static struct err *lock_limits(const struct exec_lock *lock)
+static struct err *limit_one(pid_t pid, int what, rlim_t max)
 {
-	uint64_t mapped = mapped_len();
-	const struct {
+	struct rlimit old;
+	if (prlimit(pid, (__rlimit_resource_t)what, NULL, &old))
+		return err_os(errno, "reading a resource limit");
+	const struct rlimit now = {MIN(max, old.rlim_max), MIN(max, old.rlim_max)};
+	return prlimit(pid, (__rlimit_resource_t)what, &now, NULL) ? err_os(errno, "setting a resource limit") : NULL;
+}
+
+struct err *exec_limit(pid_t pid, uint64_t mem_len, uint64_t cpu_s)
+{
+	uint64_t mapped = mapped_len(pid);
+	if (!mapped)
+		return err_new(ERR_ENV, "/proc/%d/statm cannot be read", (int)pid);
+	struct err *e = limit_one(pid, RLIMIT_AS, mapped + mem_len);
+	return e ? e : limit_one(pid, RLIMIT_CPU, cpu_s);
+}
+
+static struct err *lock_limits(void)
+{
+	static const struct {
 		int what;
 		rlim_t max;
-	} limits[] = {
-		{RLIMIT_AS, mapped + lock->mem_len}, {RLIMIT_CPU, lock->cpu_s}, {RLIMIT_CORE, 0}, {RLIMIT_FSIZE, FILE_MAX},
-		{RLIMIT_NOFILE, FILES_MAX}, {RLIMIT_MEMLOCK, 0}, {RLIMIT_MSGQUEUE, 0},
-	};
-	if (!mapped)
-		return err_new(ERR_ENV, "/proc/self/statm cannot be read");
-	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-		struct rlimit old;
-		if (getrlimit((__rlimit_resource_t)limits[i].what, &old))
-			return err_os(errno, "reading a resource limit");
-		const struct rlimit now = {MIN(limits[i].max, old.rlim_max), MIN(limits[i].max, old.rlim_max)};
-		if (setrlimit((__rlimit_resource_t)limits[i].what, &now))
-			return err_os(errno, "setting a resource limit");
-	}
-	return NULL;
+	} limits[] = {{RLIMIT_CORE, 0}, {RLIMIT_FSIZE, FILE_MAX}, {RLIMIT_NOFILE, FILES_MAX}, {RLIMIT_MEMLOCK, 0}, {RLIMIT_MSGQUEUE, 0}};
+	struct err *e = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(limits) && !e; i++)
+		e = limit_one(0, limits[i].what, limits[i].max);
+	return e;
 }
 
 /* Root keeps what lets it read; nobody keeps more than that. */
@@ -433,7 +442,7 @@ struct err *exec_lock(const struct exec_lock *lock)
 {
 	struct err *e = exec_part(lock->keep, lock->keep_cnt);
 	if (!e)
-		e = lock_limits(lock);
+		e = lock_limits();
 	if (!e)
 		e = lock_privileges();
 	bool has_landlock = !e && lock_paths(lock->folder, &e);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * What a snippet's process takes away from itself before it runs a line of the snippet. It keeps: reading what its user can read,
@@ -29,14 +30,15 @@ _must_use_ struct err *exec_note(void);
 
 struct exec_lock {
 	const char *folder;    /* below which files may be made and changed */
-	uint64_t mem_len;      /* bytes above what is mapped now */
-	uint64_t cpu_s;        /* seconds of the processor */
 	const int *keep;       /* at most 8 descriptors that stay, besides 0, 1, 2 and plain files open for reading */
 	unsigned keep_cnt;
 };
 
 /* Error env when a part that has to be there cannot be had: then nothing may run. */
 _must_use_ struct err *exec_lock(const struct exec_lock *lock);
+/* What a process may take from now on: bytes of memory above what it has mapped, and seconds of the processor. Said by its parent, when it
+ * knows what the process is for; the lock lets it take no more. */
+_must_use_ struct err *exec_limit(pid_t pid, uint64_t mem_len, uint64_t cpu_s);
 /* Without the lock: only the descriptors and shared memory of the process it was forked from go. */
 _must_use_ struct err *exec_part(const int *keep, unsigned keep_cnt);
 

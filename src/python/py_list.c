@@ -7,7 +7,9 @@
 
 #include "base/utf8.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 struct py_list {
 	PyObject_HEAD
@@ -547,16 +549,14 @@ static PyObject *list_getattr(PyObject *self, PyObject *name)
 	return new_column((struct py_list *)self, (unsigned)col, PART_MAIN);
 }
 
-static PyObject *list_json(PyObject *self, PyObject *unused)
+/* False with an exception. */
+static bool put_list(struct py_list *l, struct buf *b)
 {
-	struct py_list *l = (struct py_list *)self;
-	struct buf b = {0};
-	struct json j = json_make(&b);
-	(void)unused;
+	struct json j = json_make(b);
 	unsigned long long total = l->total == Py_None ? 0 : PyLong_AsUnsignedLongLong(l->total), rev = PyLong_AsUnsignedLongLong(l->rev);
 	const char *next = l->next == Py_None ? NULL : PyUnicode_AsUTF8AndSize(l->next, NULL);
 	if (PyErr_Occurred())
-		return NULL;
+		return false;
 	json_obj(&j);
 	json_key(&j, "rev");
 	json_u64(&j, rev);
@@ -583,7 +583,40 @@ static PyObject *list_json(PyObject *self, PyObject *unused)
 		json_str(&j, next);
 	}
 	json_end_obj(&j);
-	return text_of_buf(&b);
+	return true;
+}
+
+static PyObject *list_json(PyObject *self, PyObject *unused)
+{
+	struct buf b = {0};
+	(void)unused;
+	return put_list((struct py_list *)self, &b) ? text_of_buf(&b) : NULL;
+}
+
+/* A snippet's result goes where it is waited for as it is written, without becoming an object of Python's. */
+static PyObject *list_send(PyObject *self, PyObject *args)
+{
+	struct buf b = {0};
+	const char *before;
+	int fd;
+	if (!PyArg_ParseTuple(args, "is", &fd, &before))
+		return NULL;
+	buf_add_str(&b, before);
+	if (!put_list((struct py_list *)self, &b))
+		return NULL;
+	bool is_ascii = !b.failed;
+	for (size_t i = 0; is_ascii && i < b.len; i++)
+		is_ascii = (uint8_t)b.data[i] < 0x80;
+	ssize_t n = 0;
+	Py_BEGIN_ALLOW_THREADS
+	for (size_t at = 0; is_ascii && at < b.len && n >= 0; at += n > 0 ? (size_t)n : 0) {
+		n = write(fd, b.data + at, b.len - at);
+		if (n < 0 && errno == EINTR)
+			n = 0;
+	}
+	Py_END_ALLOW_THREADS
+	buf_fini(&b);
+	return n < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyBool_FromLong(is_ascii);
 }
 
 static PyObject *list_tuples(PyObject *self, PyObject *unused)
@@ -751,6 +784,7 @@ static PyObject *list_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 
 static PyMethodDef list_methods[] = {
 	{"json", list_json, METH_NOARGS, "The list as --json prints it."},
+	{"_send", list_send, METH_VARARGS, "_send(fd, before): writes both; False, and nothing, unless it is all ASCII."},
 	{"tuples", list_tuples, METH_NOARGS, "Every row as a tuple, its values in the order of .names."},
 	{"__dir__", list_dir, METH_NOARGS, NULL},
 	{NULL, NULL, 0, NULL}};

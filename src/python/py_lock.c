@@ -27,16 +27,23 @@ static PyObject *done(struct err *e)
 static PyObject *lock_all(PyObject *module, PyObject *args)
 {
 	struct exec_lock lock = {.folder = NULL};
-	unsigned long long memory, cpu;
 	PyObject *tuple;
 	int keep[KEEP_MAX];
 	(void)module;
-	if (!PyArg_ParseTuple(args, "sKKO!", &lock.folder, &memory, &cpu, &PyTuple_Type, &tuple) || !read_keep(tuple, keep, &lock.keep_cnt))
+	if (!PyArg_ParseTuple(args, "sO!", &lock.folder, &PyTuple_Type, &tuple) || !read_keep(tuple, keep, &lock.keep_cnt))
 		return NULL;
-	lock.mem_len = memory;
-	lock.cpu_s = cpu;
 	lock.keep = keep;
 	return done(exec_lock(&lock));
+}
+
+static PyObject *limit(PyObject *module, PyObject *args)
+{
+	unsigned long long memory, cpu;
+	int pid;
+	(void)module;
+	if (!PyArg_ParseTuple(args, "iKK", &pid, &memory, &cpu))
+		return NULL;
+	return done(exec_limit(pid, memory, cpu));
 }
 
 static PyObject *part(PyObject *module, PyObject *args)
@@ -86,7 +93,8 @@ static PyObject *number_end(PyObject *module, PyObject *unused)
 }
 
 PyMethodDef py_lock_methods[] = {
-	{"lock", lock_all, METH_VARARGS, "lock(folder, memory, cpu_s, descriptors): takes everything else away from this process."},
+	{"lock", lock_all, METH_VARARGS, "lock(folder, descriptors): takes everything else away from this process."},
+	{"limit", limit, METH_VARARGS, "limit(pid, memory, cpu_s): what it may take from now on."},
 	{"part", part, METH_VARARGS, "part(descriptors): closes the others, and what is shared with the process this was forked from."},
 	{"note", note, METH_NOARGS, "Looks at what forks have to close; again after something was opened."},
 	{"lock_missing", missing, METH_NOARGS, "What this kernel cannot give of the lock."},

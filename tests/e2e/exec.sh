@@ -101,6 +101,29 @@ case $(run --json -c '1' | get 'd["unprotected"]') in
 *) is "its own folder can be written" "True ['f']" \
 	"$(run --json -c 'import os, tempfile; open(os.path.join(tempfile.gettempdir(), "f"), "w").write("x"); result = [os.environ["TMPDIR"] == tempfile.gettempdir(), os.listdir(tempfile.gettempdir())]' | get '"%s %s" % tuple(d["result"])')" ;;
 esac
+full() { # NAME SNIPPET: ended for what it has of the disk, though its deadline is far
+	local doc
+	doc=$(run --json --deadline 600 -c "$2" 2>err)
+	is "$1" "1 killed" "$? $(printf '%s' "$doc" | get 'd["end"]')"
+	like "$1, it is said" 'too much of the disk' "$(cat err)"
+}
+case $(run --json -c '1' | get 'd["unprotected"]') in
+*landlock*) skip "what it has of the disk is bounded" "this kernel has no landlock, so that it has nothing" ;;
+*)
+	full "many files of the size that is allowed" $'import os, tempfile
+for i in range(3):
+	fd = os.open(os.path.join(tempfile.gettempdir(), str(i)), os.O_CREAT | os.O_RDWR); os.posix_fallocate(fd, 0, 200 << 20); os.close(fd)
+while True: pass'
+	full "files that are removed and open" $'import os, tempfile
+for i in range(3):
+	path = os.path.join(tempfile.gettempdir(), "f"); fd = os.open(path, os.O_CREAT | os.O_RDWR); os.unlink(path); os.posix_fallocate(fd, 0, 200 << 20)
+while True: pass'
+	full "files without number" $'import os, tempfile
+n = 0
+while True:
+	n += 1; d = os.path.join(tempfile.gettempdir(), str(n)); os.mkdir(d)
+	for i in range(100): os.close(os.open(os.path.join(d, str(i)), os.O_CREAT | os.O_RDWR))' ;;
+esac
 is "no folder is left" "" "$(ls -d "$WORK"/scry-exec-* 2>/dev/null)"
 is "what it holds open is for reading, but its pipes" "[]" "$(run --json -c $'import os, stat\nresult = []\nfor n in os.listdir("/proc/self/fd"):
 	try: flags, mode = open("/proc/self/fdinfo/" + n).read().split()[3], os.fstat(int(n)).st_mode
