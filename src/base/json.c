@@ -7,14 +7,6 @@
 
 #include "base/utf8.h"
 
-static size_t json_plain_len(const char *s, size_t len)
-{
-	size_t i = 0;
-	while (i < len && (uint8_t)s[i] >= 0x20 && (uint8_t)s[i] < 0x7f && s[i] != '"' && s[i] != '\\')
-		i++;
-	return i;
-}
-
 static void json_escape(struct buf *out, uint8_t ch)
 {
 	switch (ch) {
@@ -44,7 +36,7 @@ void json_strn(struct json *j, const char *s, size_t len)
 	json_sep(j);
 	buf_add_ch(j->out, '"');
 	while (len) {
-		size_t n = json_plain_len(s, len);
+		size_t n = utf8_plain_len(s, len);
 		if (n) {
 			buf_add(j->out, s, n);
 		} else if ((uint8_t)*s < 0x80) {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
+#include <endian.h>
+#include <stdbool.h>
+#include <string.h>
+
 size_t utf8_next(const char *s, size_t len, uint32_t *ret_cp)
 {
 	static const uint32_t min_cp[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -40,4 +44,34 @@ size_t utf8_put(uint32_t cp, char *out)
 		out[i] = (char)(0x80u | (cp & 0x3fu));
 	out[0] = (char)((0xf00u >> n & 0xffu) | cp);
 	return n;
+}
+
+#define EACH(ch) (0x0101010101010101u * (ch))
+
+static bool is_plain(uint8_t ch)
+{
+	return ch >= 0x20 && ch < 0x7f && ch != '"' && ch != '\\';
+}
+
+/* The high bit of each of eight bytes that is below `n`, of bytes below 0x80. The lowest bit that is set tells the truth, those above
+ * it may come of a borrow. */
+static uint64_t below(uint64_t v, uint8_t n)
+{
+	return (v - EACH(n)) & EACH(0x80);
+}
+
+size_t utf8_plain_len(const char *s, size_t len)
+{
+	size_t i = 0;
+	for (uint64_t v; len - i >= sizeof(v); i += sizeof(v)) {
+		memcpy(&v, s + i, sizeof(v));
+		v = le64toh(v);
+		uint64_t found = (v & EACH(0x80)) | below(v, 0x20) | below(v ^ EACH('"'), 1) | below(v ^ EACH('\\'), 1) |
+				 below(v ^ EACH(0x7f), 1);
+		if (found)
+			return i + (size_t)__builtin_ctzll(found) / 8;
+	}
+	while (i < len && is_plain((uint8_t)s[i]))
+		i++;
+	return i;
 }

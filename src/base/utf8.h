@@ -15,4 +15,7 @@ size_t utf8_next(const char *s, size_t len, uint32_t *ret_cp);
  * that is no scalar value is written as U+FFFD. */
 size_t utf8_put(uint32_t cp, char *out);
 
+/* How many bytes of `s`, at most `len`, stand in a JSON string as they are: printable ASCII but the quote and the backslash. */
+size_t utf8_plain_len(const char *s, size_t len);
+
 #endif

@@ -97,23 +97,31 @@ static int compare_name(const struct image *im, uint32_t pos, const char *s, siz
 	return c ? c : (have_len > len) - (have_len < len);
 }
 
+/* The first position of [lo, hi) not below `s`, or with `is_above` the first one above it; hi: none. */
+static uint32_t name_bound(const struct image *im, const char *s, size_t len, uint32_t lo, uint32_t hi, bool is_above)
+{
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		int c = compare_name(im, mid, s, len);
+		if (c < 0 || (is_above && c == 0))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 uint32_t image_name_find(const struct image *im, const char *s, size_t len, uint32_t *ret_first)
 {
-	uint32_t bounds[2]; /* first position not below s, first one above it */
-	for (int above = 0; above < 2; above++) {
-		uint32_t lo = above ? bounds[0] : 0, hi = (uint32_t)im->name_order.cnt;
-		while (lo < hi) {
-			uint32_t mid = lo + (hi - lo) / 2;
-			int c = compare_name(im, mid, s, len);
-			if (c < 0 || (above && c == 0))
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
-		bounds[above] = lo;
-	}
-	*ret_first = bounds[0];
-	return bounds[1] - bounds[0];
+	uint32_t cnt = (uint32_t)im->name_order.cnt, first = name_bound(im, s, len, 0, cnt, false);
+	uint64_t reach = 1;
+	/* Few names are borne by more than one: the end is looked for from here on, twice as far each time. */
+	while (reach < cnt - first && compare_name(im, (uint32_t)(first + reach), s, len) == 0)
+		reach *= 2;
+	*ret_first = first;
+	if (first == cnt)
+		return 0;
+	return name_bound(im, s, len, (uint32_t)(first + reach / 2), (uint32_t)MIN(first + reach, (uint64_t)cnt), true) - first;
 }
 
 const struct image_name *image_name_by_order(const struct image *im, uint32_t pos)

@@ -17,16 +17,14 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 /* The limits among the parameters; those of the call stay. */
 static void take_limits(struct ses_call *call, const struct ops_args *args)
 {
-	bool has_ms = ops_param_find(args->op, "deadline_ms", 11), has_bytes = ops_param_find(args->op, "max_bytes", 9);
-	uint64_t ms = has_ms ? ops_arg_u64(args, "deadline_ms", 0) : 0;
+	uint64_t ms = ops_arg_u64(args, "deadline_ms", 0);
 	struct timespec t;
 	if (ms) {
 		clock_gettime(CLOCK_MONOTONIC, &t);
 		call->deadline_ns = sooner(call->deadline_ns, (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec +
 							       MIN(ms, (uint64_t)1 << 40) * 1000000);
 	}
-	if (has_bytes)
-		call->max_bytes = sooner(call->max_bytes, ops_arg_u64(args, "max_bytes", 0));
+	call->max_bytes = sooner(call->max_bytes, ops_arg_u64(args, "max_bytes", 0));
 }
 
 struct err *rpc_op_run(struct rpc_ask *ask, const struct ops_args *args, struct buf *out)

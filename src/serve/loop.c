@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop: one thread, its connections, one wait for all of them. The first one also accepts, looks at what happens to the databases, and
- * takes the signals.
+ * A loop: one thread, its connections, one wait for all of them. The first one also looks at what happens to the databases, and takes the
+ * signals.
  */
 #include "serve/serve_int.h"
 
@@ -263,17 +263,26 @@ static void turn_away(int fd, bool is_plain)
 	close(fd);
 }
 
-static void pause_listening(struct serve *s, int fd, bool is_paused)
+/* Every loop waits for clients, and the kernel wakes one: whoever accepts a connection mostly keeps it, so that its first request waits for
+ * no other thread. Handing each over cost half of the time from connect to the first answer. */
+bool serve_loop_listen(struct serve_loop *l, bool is_on)
 {
-	struct epoll_event ev = {.events = is_paused ? 0u : EPOLLIN,
-				 .data = {.ptr = fd == s->listen_fd ? &s->listener_src : &s->tls_listener_src}};
-	if (fd >= 0)
-		epoll_ctl(s->loops[0].epoll_fd, EPOLL_CTL_MOD, fd, &ev);
+	struct serve *s = l->serve;
+	bool good = true;
+	const struct { int fd; enum serve_src *src; } all[] = {{s->listen_fd, &s->listener_src}, {s->tls_fd, &s->tls_listener_src}};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		struct epoll_event ev = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data = {.ptr = all[i].src}};
+		if (all[i].fd >= 0)
+			good &= !epoll_ctl(l->epoll_fd, is_on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, all[i].fd, &ev);
+	}
+	return good;
 }
 
 /* There is no descriptor left: the one kept for this is given to whoever waits, to be told. */
-static void out_of_fds(struct serve *s, int listener)
+static void out_of_fds(struct serve_loop *l, int listener)
 {
+	struct serve *s = l->serve;
+	pthread_mutex_lock(&s->lock);
 	if (s->reserve_fd >= 0) {
 		close(s->reserve_fd);
 		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -281,64 +290,76 @@ static void out_of_fds(struct serve *s, int listener)
 			turn_away(fd, listener == s->listen_fd);
 		s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	}
-	pause_listening(s, s->listen_fd, true);
-	pause_listening(s, s->tls_fd, true);
-	s->listen_again_ns = s->loops[0].now_ns + AGAIN_NS;
-	serve_loop_due(&s->loops[0], s->listen_again_ns);
+	pthread_mutex_unlock(&s->lock);
+	(void)serve_loop_listen(l, false);
+	l->listen_again_ns = l->now_ns + AGAIN_NS;
+	serve_loop_due(l, l->listen_again_ns);
 }
 
-static void take_client(struct serve *s, int fd, bool is_tls)
+/* The one that has the fewest, but for one more or less this one. */
+static struct serve_loop *choose_loop(struct serve_loop *here)
 {
-	struct serve_loop *l = &s->loops[0];
-	for (unsigned i = 1; i < s->loop_cnt; i++) {
-		if (atomic_load(&s->loops[i].conn_cnt) < atomic_load(&l->conn_cnt))
+	struct serve *s = here->serve;
+	struct serve_loop *l = here;
+	for (unsigned i = 0; i < s->loop_cnt; i++) {
+		if (atomic_load(&s->loops[i].conn_cnt) + (l == here) < atomic_load(&l->conn_cnt))
 			l = &s->loops[i];
 	}
+	return l;
+}
+
+/* False: there is no memory for it. */
+static bool take_client(struct serve_loop *here, int fd, bool is_tls)
+{
+	struct serve_loop *l = choose_loop(here);
 	struct serve_conn *c = calloc(1, sizeof(*c));
-	if (!c) {
-		turn_away(fd, !is_tls);
-		return;
-	}
+	if (!c)
+		return false;
 	serve_conn_init(c, l);
 	c->fd = fd;
-	if (is_tls && !(c->tls = serve_tls_new(s->tls, fd))) {
-		free_conn(c);
-		return;
+	if (is_tls && !(c->tls = serve_tls_new(l->serve->tls, fd))) {
+		free(c);
+		return false;
 	}
 	if (is_tls) {
 		c->needs_token = true;
 		c->lines.max = 4096;
 	}
-	atomic_fetch_add(&s->conn_cnt, 1);
 	atomic_fetch_add(&l->conn_cnt, 1);
-	if (l == &s->loops[0]) {
+	if (l == here) {
 		attach(l, c);
-		return;
+		/* What it asks is mostly there already. */
+		make_ready(l, c);
+		return true;
 	}
 	pthread_mutex_lock(&l->lock);
 	c->ready_next = l->arrived;
 	l->arrived = c;
 	pthread_mutex_unlock(&l->lock);
 	serve_loop_wake(l);
+	return true;
 }
 
-static void accept_clients(struct serve *s, int listener)
+static void accept_clients(struct serve_loop *l, int listener)
 {
+	struct serve *s = l->serve;
 	bool is_tls = listener == s->tls_fd;
 	for (int i = 0; i < EVENTS_MAX; i++) {
 		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-			out_of_fds(s, listener);
+			out_of_fds(l, listener);
 		if (fd < 0 && errno != ECONNABORTED && errno != EINTR)
 			return;
 		if (fd < 0)
 			continue;
-		if (!is_tls && !rpc_is_peer_ours(fd))
+		if (!is_tls && !rpc_is_peer_ours(fd)) {
 			close(fd);
-		else if (atomic_load(&s->conn_cnt) >= s->conn_max)
+			continue;
+		}
+		if (atomic_fetch_add(&s->conn_cnt, 1) >= s->conn_max || !take_client(l, fd, is_tls)) {
+			atomic_fetch_sub(&s->conn_cnt, 1);
 			turn_away(fd, !is_tls);
-		else
-			take_client(s, fd, is_tls);
+		}
 	}
 }
 
@@ -496,10 +517,10 @@ static void event(struct serve_loop *l, const struct epoll_event *ev)
 		woken(l);
 		break;
 	case SERVE_LISTENER:
-		accept_clients(s, s->listen_fd);
+		accept_clients(l, s->listen_fd);
 		break;
 	case SERVE_TLS_LISTENER:
-		accept_clients(s, s->tls_fd);
+		accept_clients(l, s->tls_fd);
 		break;
 	case SERVE_SIGNAL:
 		(void)!read(s->signal_fd, &info, sizeof(info));
@@ -520,7 +541,6 @@ static void event(struct serve_loop *l, const struct epoll_event *ev)
 
 static void tick(struct serve_loop *l)
 {
-	struct serve *s = l->serve;
 	uint64_t due = 0;
 	if (!l->due_ns || l->now_ns < l->due_ns)
 		return;
@@ -533,12 +553,11 @@ static void tick(struct serve_loop *l)
 		due = !at ? due : !due ? at : MIN(at, due);
 		make_ready(l, c);
 	}
-	if (!l->no && s->listen_again_ns && l->now_ns >= s->listen_again_ns) {
-		s->listen_again_ns = 0;
-		pause_listening(s, s->listen_fd, false);
-		pause_listening(s, s->tls_fd, false);
-	} else if (!l->no) {
-		serve_loop_due(l, s->listen_again_ns);
+	if (l->listen_again_ns && l->now_ns >= l->listen_again_ns) {
+		l->listen_again_ns = 0;
+		(void)serve_loop_listen(l, true);
+	} else {
+		serve_loop_due(l, l->listen_again_ns);
 	}
 	serve_loop_due(l, due);
 }

@@ -379,7 +379,7 @@ static struct err *run_methods(struct serve_req *r, struct json *j)
 const struct serve_method *serve_method_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-		if (!strcmp(methods[i].name, name))
+		if (*methods[i].name == *name && !strcmp(methods[i].name, name))
 			return &methods[i];
 	}
 	return NULL;

@@ -82,6 +82,9 @@ static struct err *take_deadline(struct serve_req *r, const struct ops_doc *v)
 /* True when it was one of them. */
 static bool take_common(struct serve_req *r, const struct ops_doc *v, struct err **ret)
 {
+	/* In most requests nothing else begins like these. */
+	if (!strchr("adp", *v->key))
+		return false;
 	if (!strcmp(v->key, "deadline_ms"))
 		*ret = take_deadline(r, v);
 	else if (!strcmp(v->key, "database") && !r->db)
@@ -194,14 +197,20 @@ bool serve_req_is_quick(const struct serve_req *r)
 	return took && took <= SERVE_QUICK_NS;
 }
 
-/* The slowest of late: what was slow once is forgotten slowly. */
+/* The slowest of late: what was slow once is forgotten slowly. But where the machine has more to do than it can, any request may have been
+ * slow because others had their turn: what was quick until now has to be slow twice in a row, which the lowest bit is for. */
 static void learn(const struct serve_req *r, uint64_t ns)
 {
 	if (!r->db)
 		return;
 	atomic_uint *speed = speed_of(r);
-	unsigned was = atomic_load_explicit(speed, memory_order_relaxed), now = (unsigned)MIN(MAX(ns, (uint64_t)1), (uint64_t)UINT32_MAX);
-	atomic_store_explicit(speed, now > was ? now : was - (was - now) / 8, memory_order_relaxed);
+	unsigned was = atomic_load_explicit(speed, memory_order_relaxed), now = (unsigned)MIN(ns, (uint64_t)UINT32_MAX) | 2;
+	bool is_first = was && was <= SERVE_QUICK_NS && !(was & 1) && now > SERVE_QUICK_NS;
+	if (is_first)
+		now = was | 1;
+	else
+		now = (now > was ? now : was - (was - now) / 8) & ~1u;
+	atomic_store_explicit(speed, now, memory_order_relaxed);
 }
 
 /* The table for people as a text, with what the command line says below it. */
@@ -249,7 +258,7 @@ bool serve_req_cached(struct serve_req *r, struct buf *out)
 {
 	char etag[OPS_ETAG_MAX];
 	size_t began = out->len;
-	if (!r->op || !r->db || !r->rq.id || atomic_load_explicit(speed_of(r), memory_order_relaxed) < KEEP_NS)
+	if (!r->op || !r->db || !r->rq.id || atomic_load_explicit(speed_of(r), memory_order_relaxed) < KEEP_NS || !ops_etag_is_whole(r->op))
 		return false;
 	struct ses_snap *sn = ses_snap_get(r->db->ses);
 	rpc_begin_result(out, r->rq.id);

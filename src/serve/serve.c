@@ -234,9 +234,9 @@ static struct err *make_fds(struct serve *s)
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (!e)
 		e = add(s->loops[0].epoll_fd, s->signal_fd, &s->signal_src);
-	if (!e)
-		e = add(s->loops[0].epoll_fd, s->listen_fd, &s->listener_src);
-	return e ? e : add(s->loops[0].epoll_fd, s->tls_fd, &s->tls_listener_src);
+	for (unsigned i = 0; i < s->loop_cnt && !e; i++)
+		e = serve_loop_listen(&s->loops[i], true) ? NULL : err_os(errno, "epoll");
+	return e;
 }
 
 static struct err *open_files(struct serve *s, const struct words *w)

@@ -256,9 +256,12 @@ struct serve_loop {
 	unsigned free_cnt;
 	struct buf spare;            /* a send buffer for whoever answers next */
 	uint64_t now_ns, due_ns;
+	uint64_t listen_again_ns;    /* 0: listening; else descriptors ran out, try again then */
 	uint64_t news;               /* of serve->news, as it was at the last look */
 };
 
+/* Waits for clients, or does not any more. False, with errno: it cannot. */
+bool serve_loop_listen(struct serve_loop *l, bool is_on);
 void serve_loop_init(struct serve_loop *l, struct serve *s, unsigned no);
 void serve_loop_fini(struct serve_loop *l);
 /* Wakes its thread. Any thread. */
@@ -295,7 +298,6 @@ struct serve {
 	struct serve_loop loops[SERVE_LOOP_MAX];
 	enum serve_src listener_src, tls_listener_src, signal_src;
 	int listen_fd, tls_fd, signal_fd, reserve_fd;
-	uint64_t listen_again_ns;    /* 0: listening; else descriptors ran out, try again then */
 	struct serve_tls_server *tls;
 	const char *token;           /* of clients over TLS */
 };

@@ -115,8 +115,10 @@ struct ops_op {
 _must_use_ struct err *ops_run(struct ops_req *rq);
 
 /* The etag the answer will have, where that says all it depends on, `rev` included: one that had it before can be given again. False
- * for the rest: pages of the listing, what is pending, what looks at more than the target and its journal. */
+ * for the rest: pages of the listing, what is pending, what looks at more than the target and its journal, what is to be made afresh. */
 bool ops_etag_of(const struct ops_req *rq, char ret[OPS_ETAG_MAX]);
+/* Whether there is one for any answer of this operation. */
+bool ops_etag_is_whole(const struct ops_op *op);
 
 /* Runs a list or an edit and gives its table: the op's columns row by row, as text that is safe to show. `pairs`: names and values of
  * parameters, ended by null. A refusal is an error. Everything is in the arena. */

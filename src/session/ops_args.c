@@ -27,9 +27,10 @@ size_t ops_column_cnt(const struct ops_op *op)
 
 static bool ops_name_is(const char *name, const char *given, size_t len)
 {
-	if (!name || strlen(name) != len)
+	/* Of most the first letter tells. */
+	if (!name || *name != *given || strlen(name) != len)
 		return false;
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 1; i < len; i++) {
 		char ch = given[i] == '-' ? '_' : given[i];
 		if (name[i] != ch)
 			return false;
@@ -145,10 +146,19 @@ struct err *ops_args_check(const struct ops_args *a)
 	return NULL;
 }
 
+static bool ops_is_word(const char *a, const char *b)
+{
+	return *a == *b && !strcmp(a, b);
+}
+
 static const struct ops_value *ops_arg(const struct ops_args *a, const char *name)
 {
-	const struct ops_param *p = ops_param_find(a->op, name, strlen(name));
-	return p && a->values[p - a->op->params].is_set ? &a->values[p - a->op->params] : NULL;
+	const struct ops_param *p = a->op->params;
+	for (size_t i = 0; p && p[i].name; i++) {
+		if (a->values[i].is_set && (ops_is_word(p[i].name, name) || (p[i].alias && ops_is_word(p[i].alias, name))))
+			return &a->values[i];
+	}
+	return NULL;
 }
 
 bool ops_arg_is_set(const struct ops_args *a, const char *name)
@@ -187,11 +197,22 @@ struct err *ops_arg_doc(const struct ops_req *rq, const char *name, struct ops_d
 
 /* --- from JSON --- */
 
-/* An address may be given as a number, which as a word would be a name or hex without a prefix. */
+/* An address may be given as a number, which as a word would be a name or hex without a prefix. Digits from the last to the first: every
+ * request has some, and printf takes longer than all the rest of it. */
 static struct err *set_num(struct ops_args *r, const struct ops_param *p, int64_t num)
 {
-	bool is_place = p->type == OPS_ADDR || p->type == OPS_FUNC;
-	const char *text = is_place ? arena_printf(r->arena, "0x%llx", (unsigned long long)num) : arena_printf(r->arena, "%lld", (long long)num);
+	bool is_place = p->type == OPS_ADDR || p->type == OPS_FUNC, is_negative = num < 0 && !is_place;
+	unsigned base = is_place ? 16 : 10;
+	char digits[32], *at = digits + sizeof(digits);
+	uint64_t v = is_negative ? 0 - (uint64_t)num : (uint64_t)num;
+	do {
+		*--at = "0123456789abcdef"[v % base];
+	} while (v /= base);
+	if (is_place)
+		at = memcpy(at - 2, "0x", 2);
+	if (is_negative)
+		*--at = '-';
+	const char *text = arena_strndup(r->arena, at, (size_t)(digits + sizeof(digits) - at));
 	return text ? ops_args_set(r, p, text) : &err_nomem;
 }
 

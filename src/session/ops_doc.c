@@ -2,6 +2,7 @@
 /* The only file that knows jansson, whose names are those of our own writer. */
 #include "session/ops_doc.h"
 
+#include "base/utf8.h"
 #include "session/ses_int.h"
 
 #include <errno.h>
@@ -156,8 +157,7 @@ static void skip_space(struct simple *s)
 static bool simple_string(struct simple *s, const char **ret, size_t *ret_len)
 {
 	char *from = ++s->at;
-	while ((unsigned char)*s->at >= 0x20 && (unsigned char)*s->at < 0x7f && *s->at != '"' && *s->at != '\\')
-		s->at++;
+	s->at += utf8_plain_len(from, (size_t)(s->end - from));
 	if (*s->at != '"')
 		return false;
 	*s->at = '\0';
@@ -200,7 +200,7 @@ static bool simple_member(struct simple *s, unsigned depth, bool has_key, struct
 		if (*s->at != '"' || !simple_string(s, &key, &len))
 			return false;
 		for (size_t i = 0; i < cnt; i++) {
-			if (!strcmp(items[i].key, key))
+			if (*items[i].key == *key && !strcmp(items[i].key, key))
 				return false;
 		}
 		skip_space(s);
@@ -306,7 +306,7 @@ struct err *ops_doc_read(const char *path, const struct ses_call *call, struct a
 const struct ops_doc *ops_doc_find(const struct ops_doc *object, const char *key)
 {
 	for (size_t i = 0; object->kind == OPS_DOC_OBJECT && i < object->cnt; i++) {
-		if (!strcmp(object->items[i].key, key))
+		if (*object->items[i].key == *key && !strcmp(object->items[i].key, key))
 			return &object->items[i];
 	}
 	return NULL;

@@ -17,18 +17,27 @@
 	 KIND(EDITS_TABLE) | KIND(EDITS_LOAD) | KIND(EDITS_PATCH))
 /* References of a page that are looked at; a page with more depends on every edit. */
 #define PAGE_REFS_MAX 65536
+#define PAGE_ETAG_LEN (16 + 17 + 17)
+
+/* Of the 128 bits of the product both halves: what differs in a high bit of `v` differs in low ones of the hash. */
+static uint64_t mix_u64(uint64_t h, uint64_t v)
+{
+	unsigned __int128 m = (unsigned __int128)(h ^ v ^ 0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93;
+	return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
 
 static uint64_t mix(uint64_t h, const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3;
-	return h;
-}
-
-static uint64_t mix_u64(uint64_t h, uint64_t v)
-{
-	return mix(h, &v, sizeof(v));
+	uint64_t v = 0;
+	h = mix_u64(h, len);
+	for (; len >= sizeof(v); p += sizeof(v), len -= sizeof(v)) {
+		memcpy(&v, p, sizeof(v));
+		h = mix_u64(h, v);
+	}
+	v = 0;
+	memcpy(&v, p, len);
+	return len ? mix_u64(h, v) : h;
 }
 
 static bool is_page(const struct ops_op *op)
@@ -142,9 +151,27 @@ static void put_hex(char *to, uint64_t v, char end)
 	to[16] = end;
 }
 
-static void put_page(struct ops_out *o, struct ses_snap *sn, uint64_t first_va, uint64_t last_va, char ret[OPS_ETAG_MAX])
+static bool take_hex(const char *from, uint64_t *ret)
 {
-	put_hex(ret, mix_u64(o->tag_hash, page_stamp(sn, first_va, last_va)), '.');
+	*ret = 0;
+	for (int i = 0; i < 16; i++) {
+		char ch = from[i];
+		bool is_digit = ch >= '0' && ch <= '9';
+		if (!is_digit && (ch < 'a' || ch > 'f'))
+			return false;
+		*ret = *ret << 4 | (uint64_t)(is_digit ? ch - '0' : ch - 'a' + 10);
+	}
+	return true;
+}
+
+static uint64_t page_hash(const struct ops_out *o, struct ses_snap *sn, uint64_t first_va, uint64_t last_va)
+{
+	return mix_u64(o->tag_hash, page_stamp(sn, first_va, last_va));
+}
+
+static void put_page(char ret[OPS_ETAG_MAX], uint64_t hash, uint64_t first_va, uint64_t last_va)
+{
+	put_hex(ret, hash, '.');
 	put_hex(ret + 17, first_va, '.');
 	put_hex(ret + 34, last_va, '\0');
 }
@@ -217,7 +244,9 @@ void ops_etag_begin(struct ops_req *rq)
 	h = mix(h, op->name, strlen(op->name));
 	o->tag_hash = mix_params(rq, h);
 	if (is_page(op)) {
-		put_page(o, sn, UINT64_MAX, 0, o->etag);
+		/* The room for it: ops_etag_page() writes it. */
+		memset(o->etag, '0', PAGE_ETAG_LEN);
+		o->etag[PAGE_ETAG_LEN] = '\0';
 		return;
 	}
 	/* Of the journal itself every revision is news, undone or not. */
@@ -226,15 +255,19 @@ void ops_etag_begin(struct ops_req *rq)
 	put_hex(o->etag, mix_u64(o->tag_hash, edit_rev), '\0');
 }
 
+bool ops_etag_is_whole(const struct ops_op *op)
+{
+	return op->cap == SES_CAP_READ && op->run != ops_check && op->run != ops_analyze && !is_page(op) && kinds_of(op) == EDITS_KINDS_ALL &&
+	       ops_param_find(op, "etag", 4);
+}
+
 bool ops_etag_of(const struct ops_req *rq, char ret[OPS_ETAG_MAX])
 {
-	const struct ops_op *op = rq->args->op;
-	bool is_whole = op->cap == SES_CAP_READ && op->run != ops_check && op->run != ops_analyze && ops_param_find(op, "etag", 4);
-	if (!is_whole || !rq->sn || rq->project || is_page(op) || kinds_of(op) != EDITS_KINDS_ALL || ops_arg_is_set(rq->args, "etag"))
+	if (!rq->sn || rq->project || rq->sn->is_preview || ses_snap_is_pending(rq->sn))
 		return false;
-	if (rq->sn->is_preview || ses_snap_is_pending(rq->sn))
+	if (!ops_etag_is_whole(rq->args->op) || ops_arg_is_set(rq->args, "etag") || ops_arg_is_set(rq->args, "fresh"))
 		return false;
-	struct ops_out o = {.op = op, .is_json = true};
+	struct ops_out o = {.op = rq->args->op, .is_json = true};
 	struct ops_req ask = *rq;
 	ask.out = &o;
 	ops_etag_begin(&ask);
@@ -249,16 +282,16 @@ bool ops_etag_of(const struct ops_req *rq, char ret[OPS_ETAG_MAX])
 bool ops_etag_holds(const struct ops_req *rq)
 {
 	const char *etag = ops_arg_str(rq->args, "etag");
-	char now[OPS_ETAG_MAX];
+	uint64_t hash, first, last;
 	if (!etag || !rq->out->is_json || !rq->out->etag[0])
 		return false;
 	if (!is_page(rq->args->op))
 		return !strcmp(etag, rq->out->etag);
-	if (strlen(etag) != 16 + 17 + 17 || etag[16] != '.' || etag[33] != '.')
+	if (strlen(etag) != PAGE_ETAG_LEN || etag[16] != '.' || etag[33] != '.')
 		return false;
-	uint64_t first = strtoull(etag + 17, NULL, 16), last = strtoull(etag + 34, NULL, 16);
-	put_page(rq->out, rq->sn, first, last, now);
-	return first <= last && !strcmp(etag, now);
+	if (!take_hex(etag, &hash) || !take_hex(etag + 17, &first) || !take_hex(etag + 34, &last))
+		return false;
+	return first <= last && hash == page_hash(rq->out, rq->sn, first, last);
 }
 
 void ops_etag_page(struct ops_req *rq)
@@ -266,6 +299,6 @@ void ops_etag_page(struct ops_req *rq)
 	struct ops_out *o = rq->out;
 	if (!o->etag[0] || !o->etag_at || o->buf->failed)
 		return;
-	put_page(o, rq->sn, o->page_first, o->page_last, o->etag);
+	put_page(o->etag, page_hash(o, rq->sn, o->page_first, o->page_last), o->page_first, o->page_last);
 	memcpy(o->buf->data + o->etag_at, o->etag, strlen(o->etag));
 }

@@ -23,7 +23,7 @@ void ops_out_fini(struct ops_out *o)
 	err_free(o->status);
 	buf_fini(&o->cells);
 	buf_fini(&o->cell_lens);
-	for (size_t i = 0; i < ARRAY_LEN(o->row_texts); i++)
+	for (size_t i = 0; i < ARRAY_LEN(o->row_texts) && !o->is_json; i++)
 		buf_fini(&o->row_texts[i]);
 }
 

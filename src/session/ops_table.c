@@ -36,7 +36,7 @@ static const struct ops_param p_heads[] = {
 static const struct ops_param p_disasm[] = {P_FUNC(true, "the function, or an address inside it"), P_LIST, P_COMMON};
 static const struct ops_param p_decompile[] = {
 	P_FUNC(false, "the function, or an address inside it"), P_FLAG("map", "which instructions each line comes from"),
-	P_FLAG("all", "every function, with --output"),
+	P_FLAG("fresh", "make it again, whatever a server has kept"), P_FLAG("all", "every function, with --output"),
 	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "DIR", .help = "write files that compile, with scry.h and a Makefile"},
 	P_COMMON};
 static const struct ops_param p_verify[] = {
@@ -572,7 +572,7 @@ const struct ops_op *ops_table(size_t *ret_cnt)
 const struct ops_op *ops_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(ops_all); i++) {
-		if (!strcmp(ops_all[i].name, name))
+		if (*ops_all[i].name == *name && !strcmp(ops_all[i].name, name))
 			return &ops_all[i];
 	}
 	return NULL;

@@ -38,6 +38,11 @@ struct ses_stamp { uint64_t first_va, last_va, rev; bool is_set; };
 
 #define SES_STAMP_CNT 64
 
+/* Where a name leads: an etag asks for it, then the operation, then the next request of the same client. */
+struct ses_known { char name[40]; uint64_t va; };
+
+#define SES_KNOWN_CNT 64
+
 struct ses_edge_row {
 	uint32_t caller; /* loc */
 	uint32_t callee; /* loc of a function or an extern slot */
@@ -60,6 +65,7 @@ struct ses_snap {
 
 	pthread_mutex_t lock;      /* for what is made on first use: */
 	struct ses_stamp stamps[SES_STAMP_CNT];
+	struct ses_known known[SES_KNOWN_CNT]; /* "" none */
 	struct ses_view views[SES_VIEW_MAX];
 	uint64_t view_clock;
 	struct ses_mark *marks;

@@ -462,12 +462,31 @@ static struct err *ses_resolve_n(struct ses_snap *sn, const char *text, size_t l
 	return ses_resolve_member(sn, text, len, ret) ? NULL : e;
 }
 
+/* Looks it up among those that were resolved of late, or puts it there. Whoever holds the lock may do so for long: then it is nothing. */
+static bool ses_known(struct ses_snap *sn, const char *text, size_t len, bool is_new, uint64_t *va)
+{
+	struct ses_known *k = &sn->known[(len ^ (uint8_t)text[0] ^ (uint8_t)text[len / 2] << 2 ^ (uint8_t)text[len - 1] << 4) % SES_KNOWN_CNT];
+	if (len >= sizeof(k->name) || pthread_mutex_trylock(&sn->lock))
+		return false;
+	bool is_there = !strcmp(k->name, text);
+	if (is_new) {
+		memcpy(k->name, text, len + 1);
+		k->va = *va;
+	} else if (is_there) {
+		*va = k->va;
+	}
+	pthread_mutex_unlock(&sn->lock);
+	return is_there;
+}
+
 struct err *ses_resolve(struct ses_snap *sn, const char *text, uint64_t *ret_va)
 {
 	size_t len = strlen(text);
 	if (!len)
 		return err_new(ERR_INVALID, "an address or a name is needed");
 	uint64_t va;
+	if (ses_known(sn, text, len, false, ret_va))
+		return NULL;
 	struct err *e = ses_resolve_n(sn, text, len, &va);
 	/* Names may hold '+' and '-' themselves (operator+), so the whole is tried first. */
 	for (size_t i = len; e == &err_not_found && i-- > 1;) {
@@ -486,6 +505,7 @@ struct err *ses_resolve(struct ses_snap *sn, const char *text, uint64_t *ret_va)
 			       "scry symbols FILE --filter '*%s*' lists names like it", text);
 	if (e)
 		return e;
+	(void)ses_known(sn, text, len, true, &va);
 	*ret_va = va;
 	return NULL;
 }

@@ -3,11 +3,13 @@
  * The other ends of what bench_serve.py measures:
  *   bench_serve echo SOCKET                  a bare server: what it reads it writes, one connection after the other
  *   bench_serve ask SOCKET N [LINE...]       sends each line and waits for the answer's line, N times in turn; prints for each line the
- *                                            median and the mean in microseconds, and the answer's bytes
- *   bench_serve connect SOCKET N LINE        the same with a connection each time
- *   bench_serve page FILE N OP PARAMS        the operation in this process, N times; processor microseconds of one, and its bytes
- *   bench_serve mix SOCKET CLIENTS MS LINE...  so many clients, a thread each, asking these in turn; answers a second, and the
- *                                            least and the most of one client
+ *                                            median and the mean in microseconds, and the answer's bytes. Behind "@SOCKET" lines
+ *                                            go there. Unless N is 1 each was asked thrice before
+ *   bench_serve connect SOCKET N LINE...     the same with a connection each time
+ *   bench_serve page FILE N OP PARAMS...     the operation in this process, N times with each parameters in turn; processor and wall
+ *                                            microseconds of one, and its bytes
+ *   bench_serve mix SOCKET CLIENTS MS LINE...  so many clients, a thread each, asking these in turn; answers a second, the least and the
+ *                                            most of one client, and the clients' processor microseconds for one
  */
 #include "rpc/opcall.h"
 #include "rpc/sock.h"
@@ -101,66 +103,77 @@ static void tell(double *took, unsigned n, size_t bytes)
 	printf("%.3f %.3f %zu\n", took[n / 2], sum / n, bytes);
 }
 
-static int ask(const char *path, unsigned n, char **lines, int cnt)
+/* The lines in turn, those behind "@SOCKET" to that one; with `is_anew` each with a connection of its own. */
+static int ask(const char *path, unsigned n, char **lines, int cnt, bool is_anew)
 {
 	double *took[LINES_MAX];
-	size_t bytes[LINES_MAX];
-	int fd = dial(path);
+	size_t bytes[LINES_MAX] = {0};
+	const char *paths[LINES_MAX];
+	int fds[LINES_MAX], fd = -1;
 	for (int k = 0; k < cnt; k++) {
 		took[k] = calloc(n, sizeof(double));
-		for (int i = 0; i < 3; i++)
+		if (lines[k][0] == '@') {
+			lines[k][strlen(lines[k]) - 1] = '\0';
+			path = lines[k] + 1;
+			fd = -1;
+			continue;
+		}
+		paths[k] = path;
+		fds[k] = fd = is_anew ? -1 : fd < 0 ? dial(path) : fd;
+		for (int i = 0; i < 3 && !is_anew && n > 1; i++)
 			bytes[k] = ask_one(fd, lines[k], strlen(lines[k]));
 	}
 	for (unsigned i = 0; i < n; i++) {
 		for (int k = 0; k < cnt; k++) {
+			if (lines[k][0] == '@')
+				continue;
 			double from = now_us(CLOCK_MONOTONIC);
+			fd = is_anew ? dial(paths[k]) : fds[k];
 			bytes[k] = ask_one(fd, lines[k], strlen(lines[k]));
 			took[k][i] = now_us(CLOCK_MONOTONIC) - from;
+			if (is_anew)
+				close(fd);
 		}
 	}
-	for (int k = 0; k < cnt; k++)
-		tell(took[k], n, bytes[k]);
-	return 0;
-}
-
-static int connects(const char *path, unsigned n, const char *line)
-{
-	double *took = calloc(n, sizeof(double));
-	size_t bytes = 0;
-	for (unsigned i = 0; i < n; i++) {
-		double from = now_us(CLOCK_MONOTONIC);
-		int fd = dial(path);
-		bytes = ask_one(fd, line, strlen(line));
-		took[i] = now_us(CLOCK_MONOTONIC) - from;
-		close(fd);
+	for (int k = 0; k < cnt; k++) {
+		if (lines[k][0] != '@')
+			tell(took[k], n, bytes[k]);
 	}
-	tell(took, n, bytes);
 	return 0;
 }
 
-static int page(const char *file, unsigned n, const char *op, const char *params)
+static int page(const char *file, unsigned n, const char *op, char **params, int cnt)
 {
 	struct ses *s = NULL;
 	struct ses_opts opts = {0};
-	struct ops_doc doc;
+	struct ops_doc doc[LINES_MAX];
 	struct arena keep = {0}, a = {0};
 	struct buf out = {0};
-	if (ses_open(file, &opts, &s) || ops_doc_parse("params", params, strlen(params), &keep, &doc))
+	if (ses_open(file, &opts, &s))
 		die(file);
-	double from = 0;
-	for (unsigned i = 0; i < n + 3; i++) {
-		if (i == 3)
-			from = now_us(CLOCK_PROCESS_CPUTIME_ID);
+	for (int k = 0; k < cnt; k++) {
+		if (ops_doc_parse("params", params[k], strlen(params[k]), &keep, &doc[k]))
+			die(params[k]);
+	}
+	double cpu = 0, wall = 0, bytes = 0;
+	for (unsigned i = 0; i < (n + 3) * (unsigned)cnt; i++) {
+		if (i == 3 * (unsigned)cnt) {
+			cpu = now_us(CLOCK_PROCESS_CPUTIME_ID);
+			wall = now_us(CLOCK_MONOTONIC);
+			bytes = 0;
+		}
 		struct ses_snap *sn = ses_snap_get(s);
 		struct rpc_ask q = {.snap = sn, .arena = &a, .call = {.caps = SES_CAP_READ}};
 		out.len = 0;
-		struct err *e = rpc_op_call(&q, op, &doc, &out);
+		struct err *e = rpc_op_call(&q, op, &doc[i % (unsigned)cnt], &out);
 		if (e)
 			die(e->text);
+		bytes += (double)out.len;
 		ses_snap_put(sn);
 		arena_reset(&a);
 	}
-	printf("%.3f %zu\n", (now_us(CLOCK_PROCESS_CPUTIME_ID) - from) / n, out.len);
+	double times = n * (double)cnt;
+	printf("%.3f %.3f %.0f\n", (now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu) / times, (now_us(CLOCK_MONOTONIC) - wall) / times, bytes / times);
 	ses_close(s);
 	return 0;
 }
@@ -198,7 +211,8 @@ static int mix(const char *path, unsigned clients, double ms, char **lines, int 
 		least = MIN(least, all[i].answers);
 		most = MAX(most, all[i].answers);
 	}
-	printf("%.1f %lu %lu\n", (double)sum / (now_us(CLOCK_MONOTONIC) - from) * 1e6, least, most);
+	double rate = (double)sum / (now_us(CLOCK_MONOTONIC) - from) * 1e6;
+	printf("%.1f %lu %lu %.3f\n", rate, least, most, now_us(CLOCK_PROCESS_CPUTIME_ID) / (double)sum);
 	return 0;
 }
 
@@ -214,12 +228,10 @@ int main(int argc, char **argv)
 	}
 	if (argc == 3 && !strcmp(argv[1], "echo"))
 		echo(argv[2]);
-	if (argc >= 5 && !strcmp(argv[1], "ask"))
-		return ask(argv[2], (unsigned)strtoul(argv[3], NULL, 10), lines, cnt);
-	if (argc == 5 && !strcmp(argv[1], "connect"))
-		return connects(argv[2], (unsigned)strtoul(argv[3], NULL, 10), lines[0]);
-	if (argc == 6 && !strcmp(argv[1], "page"))
-		return page(argv[2], (unsigned)strtoul(argv[3], NULL, 10), argv[4], argv[5]);
+	if (argc >= 5 && (!strcmp(argv[1], "ask") || !strcmp(argv[1], "connect")))
+		return ask(argv[2], (unsigned)strtoul(argv[3], NULL, 10), lines, cnt, *argv[1] == 'c');
+	if (argc >= 6 && !strcmp(argv[1], "page"))
+		return page(argv[2], (unsigned)strtoul(argv[3], NULL, 10), argv[4], argv + 5, MIN(argc - 5, LINES_MAX));
 	if (argc >= 6 && !strcmp(argv[1], "mix"))
 		return mix(argv[2], (unsigned)strtoul(argv[3], NULL, 10), strtod(argv[4], NULL), lines, cnt);
 	die("see the head of bench_serve.c");

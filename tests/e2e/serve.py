@@ -188,6 +188,8 @@ def test_etag(server):
         ok(again == {"rev": first["rev"], "etag": first["etag"], "unchanged": True}, f"{op}: what one has is not sent again")
     ok(c("decompile", func="entry") == c("decompile", func="entry"), "what was decompiled is the same the second time")
     was = c("decompile", func="entry")
+    ok(c("decompile", func="entry", fresh=True) == was, "and the same when it is made again")
+    ok(c("decompile", func="entry", map=True) != was, "parameters are told apart")
     c("comment", addr="entry", text="news")
     now = c("decompile", func="entry")
     ok(now["rev"] > was["rev"] and now["addr"] == was["addr"], f"and after an edit it is of the new revision {now['rev']} {was['rev']}")

@@ -206,6 +206,26 @@ static void test_utf8_forms(void **state)
 	}
 }
 
+/* Eight bytes are looked at together: each byte at each place among them, and behind others that end a run. */
+static void test_utf8_plain(void **state)
+{
+	(void)state;
+	char text[33];
+	for (unsigned ch = 0; ch < 256; ch++) {
+		bool is_plain = ch >= 0x20 && ch < 0x7f && ch != '"' && ch != '\\';
+		for (size_t at = 0; at < sizeof(text); at++) {
+			memset(text, 'a' + (int)(at % 26), sizeof(text));
+			text[at] = (char)ch;
+			assert_int_equal(utf8_plain_len(text, sizeof(text)), is_plain ? sizeof(text) : at);
+			assert_int_equal(utf8_plain_len(text, at), at);
+			if (at + 1 < sizeof(text))
+				text[at + 1] = '"';
+			assert_int_equal(utf8_plain_len(text, sizeof(text)), is_plain ? at + 1 : at);
+		}
+	}
+	assert_int_equal(utf8_plain_len(text, 0), 0);
+}
+
 static bool glob(const char *p, const char *s)
 {
 	return glob_match(p, strlen(p), s, strlen(s), true);
@@ -273,6 +293,7 @@ int main(void)
 		cmocka_unit_test(test_map_holds_all),
 		cmocka_unit_test(test_par_runs_each_once),
 		cmocka_unit_test(test_utf8_forms),
+		cmocka_unit_test(test_utf8_plain),
 		cmocka_unit_test(test_glob),
 		cmocka_unit_test(test_findings_are_bounded),
 		cmocka_unit_test(test_file_is_guarded),
