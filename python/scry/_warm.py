@@ -389,13 +389,13 @@ class Warm:
 
 
 def main():
-    target, store, confined = sys.argv[2:5]
+    target, store, confined, processor, base, load_format = sys.argv[2:8]
     is_confined = confined == "confined"
     sock = socket.socket(fileno=3)
     # Orphans come to this process, where they can be ended.
     _scry.adopt()
     try:
-        session = scry._Session(target, no_store=store == "no-store")
+        session = scry._Session(target, no_store=store == "no-store", processor=processor or None, base=base or None, format=load_format or None)
     except scry.Error as e:
         sock.sendall(f"error {e}\n".encode())
         return

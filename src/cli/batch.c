@@ -574,6 +574,8 @@ static struct err *check_op(const struct cli *c, const char *name)
 	const struct ops_param *output = ops_param_find(c->op, "output", 6);
 	if (c->project)
 		return err_new(ERR_INVALID, "batch: --project is of one binary");
+	if (c->socket)
+		return err_new(ERR_INVALID, "batch: each file has a process of its own, no server answers for it: --socket is none");
 	if (output && c->args.values[output - c->op->params].is_set)
 		return err_new(ERR_INVALID, "batch: what %s writes goes to --out", name);
 	return ops_param_find(c->op, "raw", 3) && ops_arg_is_set(&c->args, "raw") ? err_new(ERR_INVALID, "batch: answers are JSON, --raw is none")

@@ -139,6 +139,12 @@ static struct err *put_value(struct json *j, const struct ops_args *args, size_t
 	return NULL;
 }
 
+/* Bytes as they are, which JSON cannot hold: they are asked for in hex. */
+static bool wants_bytes(const struct cli_remote *r)
+{
+	return !r->is_json && ops_param_find(r->args->op, "raw", 3) && ops_arg_is_set(r->args, "raw");
+}
+
 static struct err *put_requests(const struct cli_remote *r, bool is_path, struct buf *out)
 {
 	static const char *const load_names[] = {"processor", "base", "format"};
@@ -158,7 +164,7 @@ static struct err *put_requests(const struct cli_remote *r, bool is_path, struct
 	begin_request(&j, 2, r->args->op->name);
 	if (file)
 		put_str(&j, "database", file);
-	if (!r->is_json) {
+	if (!r->is_json && !wants_bytes(r)) {
 		json_key(&j, "as_table");
 		json_bool(&j, true);
 		json_key(&j, "as_color");
@@ -168,7 +174,8 @@ static struct err *put_requests(const struct cli_remote *r, bool is_path, struct
 	for (size_t i = 0; i < cnt && !e; i++) {
 		const struct ops_param *p = &r->args->op->params[i];
 		bool is_stdout = !strcmp(p->name, "output") && r->args->values[i].text && !strcmp(r->args->values[i].text, "-");
-		if (r->args->values[i].is_set && !is_stdout)
+		bool is_ours = is_stdout || (wants_bytes(r) && !strcmp(p->name, "raw"));
+		if (r->args->values[i].is_set && !is_ours)
 			e = put_value(&j, r->args, i);
 	}
 	end_request(&j);
@@ -205,6 +212,23 @@ static void note_more(struct cli_remote *r, const struct ops_doc *result)
 	snprintf(r->more + n, sizeof(r->more) - (size_t)n, "; more with --cursor %s", next);
 }
 
+static int digit_of(char ch)
+{
+	return ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+static struct err *put_bytes(const struct ops_doc *result, struct buf *out)
+{
+	const struct ops_doc *hex = ops_doc_find(result, "hex");
+	bool good = hex && hex->kind == OPS_DOC_STRING && hex->len % 2 == 0;
+	for (size_t i = 0; good && i < hex->len; i += 2) {
+		int high = digit_of(hex->s[i]), low = digit_of(hex->s[i + 1]);
+		good = high >= 0 && low >= 0;
+		buf_add_ch(out, (char)(high << 4 | low));
+	}
+	return good ? NULL : err_new(ERR_IO, "the answer has no bytes");
+}
+
 /* The envelope is the server's own: the result stands between its head and a status that may follow. */
 static struct err *put_result(struct cli_remote *r, const char *line, size_t len, const struct ops_doc *doc, struct buf *out)
 {
@@ -219,6 +243,8 @@ static struct err *put_result(struct cli_remote *r, const char *line, size_t len
 		note_more(r, result);
 		return NULL;
 	}
+	if (result && wants_bytes(r))
+		return put_bytes(result, out);
 	if (!from)
 		return err_new(ERR_IO, "the answer is none of JSON-RPC");
 	from += sizeof(head) - 1;

@@ -244,7 +244,8 @@ static struct err *start(const struct exec_want *want, const char *key, struct e
 	const char *python = getenv("SCRY_PYTHON");
 	char *const argv[] = {(char *)(python && *python ? python : "python3"), (char *)"-I", (char *)"-c", (char *)boot, package,
 			      (char *)want->target, (char *)(want->no_store ? "no-store" : "store"),
-			      (char *)(want->is_confined ? "confined" : "unconfined"), NULL};
+			      (char *)(want->is_confined ? "confined" : "unconfined"), (char *)want->load.processor,
+			      (char *)want->load.base, (char *)want->load.format, NULL};
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return err_os(errno, "exec: a socket");
@@ -282,7 +283,8 @@ static bool is_alive(const struct exec_warm *w)
 struct err *exec_warm_take(const struct exec_want *want, struct exec_warm **ret)
 {
 	char *key = NULL;
-	if (asprintf(&key, "%s\n%s\n%d%d", want->sha256, want->target, want->no_store, want->is_confined) < 0)
+	if (asprintf(&key, "%s\n%s\n%d%d\n%s\n%s\n%s", want->sha256, want->target, want->no_store, want->is_confined, want->load.processor,
+		     want->load.base, want->load.format) < 0)
 		return &err_nomem;
 	struct exec_warm *found = NULL;
 	pthread_mutex_lock(&pool_lock);

@@ -18,6 +18,7 @@ struct exec_want {
 	const char *target;    /* path, or "sha256:HEX" */
 	const char *sha256;    /* hex, or "" */
 	bool no_store, is_confined;
+	struct ses_asked load; /* what no journal tells it */
 	const struct ses_call *call; /* whose deadline and cancel flag hold for starting one */
 };
 

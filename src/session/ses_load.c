@@ -8,6 +8,7 @@
 #include "session/store_int.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *ses_processor(uint32_t i)
@@ -158,6 +159,17 @@ struct err *ses_load_take(struct ses *s, const struct ses_opts *o)
 				       "processors are x86-64, i386, aarch64; a base is an address in hex; the format can be raw");
 	}
 	return NULL;
+}
+
+void ses_get_asked(const struct ses *s, struct ses_asked *ret)
+{
+	*ret = (struct ses_asked){.processor = ""};
+	if (s->store)
+		return;
+	snprintf(ret->processor, sizeof(ret->processor), "%s", s->asked.processor);
+	if (s->asked.has_base)
+		snprintf(ret->base, sizeof(ret->base), "%llx", (unsigned long long)s->asked.base);
+	snprintf(ret->format, sizeof(ret->format), "%s", s->asked.is_raw ? "raw" : "");
 }
 
 /* The journal of a target that is being opened with options gets them, unless they stand there already. */

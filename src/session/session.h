@@ -77,6 +77,9 @@ struct ses_opts {
 	void *progress_ctx;
 };
 
+/* The load options of an open session that has no journal to keep them, as they would be stated again; "" none. */
+struct ses_asked { char processor[32], base[24], format[8]; };
+void ses_get_asked(const struct ses *s, struct ses_asked *ret);
 /* The i-th processor that load options can name, static; null behind the last. */
 const char *ses_processor(uint32_t i);
 

@@ -52,6 +52,7 @@ head -c 40 prog >dir/cut
 status "no words" 2 "$SCRY" batch
 status "no operation" 2 "$SCRY" batch dir --out out
 status "nowhere to" 2 "$SCRY" batch dir --op info
+status "a server, which it has no use for" 2 "$SCRY" batch dir --op info --socket nobody --out out
 status "an operation that is none" 2 "$SCRY" batch dir --op frob --out out
 status "an operation of no file" 2 "$SCRY" batch dir --op doctor --out out
 status "a parameter the operation has not" 2 "$SCRY" batch dir --op info --out out --min 3

@@ -159,6 +159,14 @@ run --deadline 1 -c $'with db.edit() as e:\n\te.rename("began", "never")\n\twhil
 is "an edit whose block did not end was not made" "$rev" "$("$SCRY" info "$T" --json | get 'd["rev"]')"
 ok "the journal is in order" "$SCRY" check "$T" --edits
 
+# --- load options ---
+printf '\x90\xc3' >raw
+is "raw bytes as they are said to be, without a store" "90c3" \
+	"$("$SCRY" exec raw --no-store --processor x86-64 --base 0x1000 --json -c 'result = db.bytes(0x1000, 2)' | get 'd["result"]')"
+is "and with one" "90c3" "$("$SCRY" exec raw --processor x86-64 --base 0x1000 --json -c 'result = db.bytes(0x1000, 2)' | get 'd["result"]')"
+is "a base of a program, without a store" "True" \
+	"$("$SCRY" exec "$T" --no-store --base 0x70000000 --json -c 'result = all(0x70000000 <= s.addr < 0x71000000 for s in db.segments() if s.size)' | get 'd["result"]')"
+
 # --- unconfined ---
 is "a person may run it unconfined" "here" "$(run --unconfined -c 'import subprocess; print(subprocess.run(["echo", "here"], capture_output=True, text=True).stdout.strip())')"
 run --unconfined -c "open('$WORK/written', 'w').write('x')" && [ -e "$WORK/written" ] && pass "and it writes files" || fail "and it writes files"

@@ -593,6 +593,9 @@ def test_command_line(server):
         name = " ".join(words).replace(TARGET, "FILE").replace(ROOT, "DIR")
         ok((a.stdout, a.returncode) == (b.stdout, b.returncode) or (words[0] == "info" and a.returncode and b.returncode and not b.stdout),
            f"scry {name}: the same with a server")
+    raw = [subprocess.run([SCRY, "bytes", TARGET, "entry", "300", "--raw", *more], env=ENV, capture_output=True, check=False).stdout
+           for more in ([], ["--socket", server.path])]
+    ok(len(raw[0]) == 300 and raw[0] == raw[1], "bytes as they are are the same with a server, too")
     r = cli("comment", TARGET, "entry", "by the command line", "--socket", server.path)
     ok(r.returncode == 0 and "by the command line" in cli("heads", TARGET, "entry", "--count", "3").stdout, "an edit through a server")
     with open(ROOT + "/map.json", "w") as f:
