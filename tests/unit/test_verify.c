@@ -20,6 +20,7 @@
 static const char source[] =
 	"#include <string.h>\n"
 	"long pair(long *p) { return p[0] + p[1]; }\n"
+	"long double half(long *p) { return (long)p * 0.5L; }\n"
 	"long forever(void) { for (;;) __asm__ volatile(\"\"); }\n"
 	"long undefined(void) { __builtin_trap(); }\n"
 	"long deep(long n) { volatile char b[64]; b[n & 63] = 1; return deep(n + 1) + b[0]; }\n"
@@ -31,15 +32,15 @@ static const char source[] =
 	"long fill(void) { for (unsigned long p = 0x10000; p < 0x7ffffffff000; p += 4096) *(volatile char *)p = 1; return 0; }\n";
 
 /* Where struct scry_x86_64 has them. */
-enum { RAX_OFF = 0, RSP_OFF = 32, RDI_OFF = 56 };
+enum { RAX_OFF = 0, RSP_OFF = 32, RDI_OFF = 56, F7_OFF = 1312 };
 
-enum { PAIR, PAIR_MINUS, PAIR_LOOPS, PAIR_LEAVES, PAIR_FAULTS, PAIR_DEEP, FOREVER, UNDEFINED, DEEP, LEAVE, MIDDLE, FILL, COUNT };
-static const char *const targets[COUNT] = {"pair", "pair", "pair", "pair", "pair", "pair", "forever", "undefined", "deep",
+enum { PAIR, HALF, HALF_MINUS, PAIR_MINUS, PAIR_LOOPS, PAIR_LEAVES, PAIR_FAULTS, PAIR_DEEP, FOREVER, UNDEFINED, DEEP, LEAVE, MIDDLE, FILL, COUNT };
+static const char *const targets[COUNT] = {"pair", "half", "half", "pair", "pair", "pair", "pair", "pair", "forever", "undefined", "deep",
 					   "leave", "middle", "fill"};
 static const char *const forms[COUNT] = {
-	"RAX = p[0] + p[1];", "RAX = p[0] - p[1];", "for (;;) __asm__ volatile(\"\");",
+	"RAX = p[0] + p[1];", "F7 = (long)p * 0.5L;", "F7 = (long)p * -0.5L;", "RAX = p[0] - p[1];", "for (;;) __asm__ volatile(\"\");",
 	"__asm__ volatile(\"syscall\" :: \"a\"(231L), \"D\"(0L) : \"rcx\", \"r11\");", "__builtin_trap();",
-	"volatile char b[4096]; b[0] = 1; form_5(m); b[1] = 1;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;",
+	"volatile char b[4096]; b[0] = 1; form_7(m); b[1] = 1;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;", "RAX = 0;",
 };
 
 /* With the quick compiler or without. */
@@ -59,7 +60,7 @@ static void check_verdicts(bool is_quick)
 	assert_null(image_serialize(&d, &bytes));
 	image_data_fini(&d);
 	assert_null(image_open_mem(bytes.data, bytes.len, subject->bin->bytes, subject->bin->bytes_len, NULL, &im));
-	buf_printf(&text, "#define RAX (*(long *)(m + %d))\n", RAX_OFF);
+	buf_printf(&text, "#define RAX (*(long *)(m + %d))\n#define F7 (*(long double *)(m + %d))\n", RAX_OFF, F7_OFF);
 	for (int i = 0; i < COUNT; i++) {
 		snprintf(names[i], sizeof(names[i]), "form_%d", i);
 		buf_printf(&text, "void form_%d(char *m) { long *p = *(long **)(m + %d); *(long *)(m + %d) += 8; %s }\n", i,
@@ -93,7 +94,8 @@ static void check_verdicts(bool is_quick)
 		struct verify_verdict got;
 		assert_null(verify_run(v, i, &got));
 		/* C that has no time says nothing: it may only be slow. */
-		enum verify_status want = i == PAIR ? VERIFY_EQUAL : i < FOREVER && i != PAIR_LOOPS ? VERIFY_DIFFERS : VERIFY_INCONCLUSIVE;
+		bool is_right = i == PAIR || i == HALF;
+		enum verify_status want = is_right ? VERIFY_EQUAL : i < FOREVER && i != PAIR_LOOPS ? VERIFY_DIFFERS : VERIFY_INCONCLUSIVE;
 		/* What the middle of a function does is the processor's to say; it is not equal to nothing. */
 		if (got.status != want && !(i == MIDDLE && got.status == VERIFY_DIFFERS))
 			fail_msg("%s against \"%s\": %s, %s", targets[i], forms[i], verify_status_name(got.status), got.why);

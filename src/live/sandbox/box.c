@@ -363,6 +363,7 @@ void box_take_result(struct box *b, const struct box_report *report, uint32_t bu
 	memcpy(ret->xmm0, s->regs.xmm[0], sizeof(ret->xmm0));
 	memcpy(ret->xmm1, s->regs.xmm[1], sizeof(ret->xmm1));
 	memcpy(ret->st0, s->regs.st0, sizeof(ret->st0));
+	ret->has_st0 = s->regs.has_st0 == 7;
 	ret->signal = ret->end == BOX_SIGNAL ? s->signal : 0;
 	ret->syscall_nr = ret->end == BOX_SYSCALL ? s->syscall_nr : -1;
 	ret->ip = to_file(b, s->ip, &ret->is_ip_inside);

@@ -62,6 +62,7 @@ struct box_result {
 	uint64_t rax, rdx;
 	uint64_t xmm0[2], xmm1[2];
 	uint8_t st0[10];
+	bool has_st0;        /* there is a value on the x87 stack, and only it; of the C form not known */
 	int signal;
 	int syscall_nr;
 	uint64_t ip, fault;  /* addresses of the target, as its file gives them, when they lie in it; else of the process */

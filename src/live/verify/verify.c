@@ -219,7 +219,20 @@ static bool is_clean(const struct box_result *r)
 	return (r->end == BOX_RETURNED || r->end == BOX_EXITED) && !r->has_x87_fault;
 }
 
-/* What differs between two outcomes, as text; false: nothing. The pages of `a` were copied. */
+static bool is_nan(const uint8_t f[10])
+{
+	uint64_t fraction;
+	memcpy(&fraction, f, 8);
+	return (f[9] & 0x7f) == 0x7f && f[8] == 0xff && fraction << 1;
+}
+
+/* Of the machine code's run `x` it is known whether it left a result there. Which NaN an operation gives is not the C's to know. */
+static bool is_same_st0(const struct box_result *x, const struct box_result *y)
+{
+	return !x->has_st0 || !memcmp(x->st0, y->st0, sizeof(x->st0)) || (is_nan(x->st0) && is_nan(y->st0));
+}
+
+/* What differs between two outcomes, the first one of the machine code, as text; false: nothing. The pages of `a` were copied. */
 static bool differ(const struct box_outcome *a, const struct box_page *a_pages, const struct box_outcome *b, char *why, size_t cap)
 {
 	const struct box_result *x = &a->result, *y = &b->result;
@@ -234,6 +247,14 @@ static bool differ(const struct box_outcome *a, const struct box_page *a_pages, 
 	}
 	if (x->end == BOX_RETURNED && (x->xmm0[0] != y->xmm0[0] || x->xmm0[1] != y->xmm0[1])) {
 		snprintf(why, cap, "xmm0 0x%llx, C: 0x%llx", (unsigned long long)x->xmm0[0], (unsigned long long)y->xmm0[0]);
+		return true;
+	}
+	if (x->end == BOX_RETURNED && !is_same_st0(x, y)) {
+		uint64_t a_fraction, b_fraction;
+		memcpy(&a_fraction, x->st0, 8);
+		memcpy(&b_fraction, y->st0, 8);
+		snprintf(why, cap, "st(0) 0x%02x%02x%016llx, C: 0x%02x%02x%016llx", x->st0[9], x->st0[8], (unsigned long long)a_fraction,
+			 y->st0[9], y->st0[8], (unsigned long long)b_fraction);
 		return true;
 	}
 	if (x->import != y->import || a->trace != b->trace || x->import_calls != y->import_calls) {

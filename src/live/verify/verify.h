@@ -8,11 +8,11 @@
 
 /*
  * Whether a function's C does what its machine code does: both are run in the sandbox on the same states, made from seeds,
- * and what they leave is compared: how they ended, the registers of results, every page of memory but the stack, the
+ * and what they leave is compared: how they ended, the registers of results (a long double's, too), every page of memory but the stack, the
  * imports called in order with their first arguments. This is testing, not proof: a verdict says on how many
  * inputs, and which share of the function's blocks they reached. It is what the target's own process says.
  */
-#define VERIFY_ENGINE_VERSION 3 /* raised whenever the same function and the same C could get another verdict */
+#define VERIFY_ENGINE_VERSION 4 /* raised whenever the same function and the same C could get another verdict */
 
 enum verify_status { VERIFY_NOT_RUN, VERIFY_COMPILES, VERIFY_EQUAL, VERIFY_DIFFERS, VERIFY_UNREPEATABLE, VERIFY_INCONCLUSIVE,
 		     VERIFY_STATUS_COUNT };
