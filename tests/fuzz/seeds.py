@@ -8,6 +8,7 @@ names  mangled names
 keys   what a terminal sends
 edits  a made-up image by number and edits of it (fuzz_image.c)
 pclntab  Go function tables of all versions, behind a byte of options (fuzz_pclntab.c)
+trace    records of traces and a file of them, behind a byte that says which (fuzz_trace.c)
 symfile  files of names as other programs write them, behind a byte that chooses the format (fuzz_symfile.c)
 results  what snippets hand over (fuzz_result.c)
 rpc    what a driver sends to a live workbench
@@ -489,11 +490,53 @@ def box(folder):
     os.unlink(source)
 
 
+def trace(folder):
+    """src/live/trace/trace_wire.h"""
+    def slot(arg, how, data, full=0):
+        return struct.pack("<HBBI", len(data), arg, how, full) + data + bytes(-len(data) % 8)
+
+    def record(kind, cpu, seq, *slots, flags=0, nr=0, args=(), ret=0, before=b""):
+        args = list(args) + [0] * (6 - len(args))
+        body = struct.pack("<QIIiHBB6Qq", 1000 + seq, 50, seq, nr, cpu, kind, flags, *args, ret) + before + b"".join(slots)
+        return struct.pack("<II", len(body), 0) + body
+
+    def proc(comm):
+        return slot(24, 0, struct.pack("<QQIIIIII16s", 1, 2, 50, 1, 0, 0, 3, 4, comm))
+    user = struct.pack("<QQHHI", 0x401000, 0x7ffe0000, 16, 16, 0) + bytes(range(16))
+    records = [
+        record(0x80, 0xffff, 0, args=(0, 2)),
+        record(8, 0xffff, 0, proc(b"sh"), slot(18, 0, b"/bin/sh"), slot(26, 0, b"0123456789abcdef")),
+        record(0, 0, 3, slot(0, 0, b"/tmp"), flags=1, nr=80, args=(4096,), ret=-38),
+        record(0, 0, 4, slot(0, 0, b"/etc"), flags=2, nr=80, args=(4096,), before=user),
+        record(0, 0, 9, slot(1, 0x40, bytes(32)), slot(1, 0x4a, b"data", 9), flags=6, nr=19, args=(3, 1, 2), ret=2, before=bytes(8) + user),
+        record(2, 1, 1, proc(b"sh"), args=(0, 51), ret=51),
+        record(1, 1, 2, proc(b"ls"), slot(27, 0, struct.pack("<QII", 5, 6, 1)), slot(18, 0x80, b"ls\0bin\0"), slot(19, 0x82, b"w\0x\0"),
+               slot(16, 0, b"ls\0-l\0"), slot(25, 0, bytes(320)), args=(50,)),
+        record(4, 1, 3, slot(0, 0x80, b"libc.so.6\0lib\0"), args=(4096, 4096, 5, 2, 0)),
+        record(5, 1, 4, args=(17, 1, 51)),
+        record(7, 0xffff, 0, nr=1, args=(3, 4, 6)),
+        record(3, 1, 5, args=(1,), ret=256),
+    ]
+    for i, r in enumerate(records):
+        with open(os.path.join(folder, f"r{i}"), "wb") as f:
+            f.write(b"r" + r)
+    text = b"version 1\nmachine x86_64\nepoch 5\ncommand ls\n\n\n\n"
+    text += b"\n" * (-len(text) % 8)
+    head = b"scrytrc1" + struct.pack("<II", 0x01020304, len(text)) + text
+    block = b"".join(records)
+    with open(os.path.join(folder, "all"), "wb") as f:
+        f.write(b"r" + block)
+    with open(os.path.join(folder, "file"), "wb") as f:
+        f.write(b"f" + head + struct.pack("<IIQ", 0x6b6c6273, len(block), 0) + block)
+    with open(os.path.join(folder, "nothing"), "wb") as f:
+        f.write(b"f" + head[:12])
+
+
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
-             "project": project, "ir": ir, "box": box}
+             "project": project, "ir": ir, "box": box, "trace": trace}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)

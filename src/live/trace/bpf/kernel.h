@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_TRACE_BPF_KERNEL_H
+#define LIVE_TRACE_BPF_KERNEL_H
+
+#ifdef __bpf__ /* clang's target; for nobody else */
+
+/*
+ * What of the kernel the programs in this folder touch: only the members that are read, found in the running
+ * kernel's own types when the programs are loaded (CO-RE).
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint8_t __u8;
+typedef uint16_t __u16;
+typedef uint32_t __u32;
+typedef uint64_t __u64;
+typedef int8_t __s8;
+typedef int16_t __s16;
+typedef int32_t __s32;
+typedef int64_t __s64;
+typedef uint16_t __be16;
+typedef uint32_t __be32;
+typedef uint32_t __wsum;
+
+#include <bpf/bpf_helpers.h>
+
+enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PROG_ARRAY = 3, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+
+#define KERNEL __attribute__((preserve_access_index))
+
+#if defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	uint64_t regs[31], sp, pc;
+} KERNEL;
+struct pt_regs {
+	struct user_pt_regs user_regs;
+	uint64_t orig_x0;
+	int32_t syscallno;
+} KERNEL;
+#else
+struct pt_regs {
+	unsigned long r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
+	unsigned long bx, bp;
+} KERNEL;
+#endif
+
+struct thread_info {
+	unsigned long flags;
+	uint32_t status;
+	uint32_t cpu;
+} KERNEL;
+
+
+struct cred {
+	struct { unsigned int val; } uid, gid, euid;
+} KERNEL;
+
+struct ns_common { unsigned int inum; } KERNEL;
+struct mnt_namespace { struct ns_common ns; } KERNEL;
+struct pid_namespace { struct ns_common ns; } KERNEL;
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+	struct pid_namespace *pid_ns_for_children;
+} KERNEL;
+
+struct qstr { const unsigned char *name; } KERNEL;
+struct super_block { uint32_t s_dev; } KERNEL;
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	unsigned int i_nlink;
+} KERNEL;
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+} KERNEL;
+struct vfsmount { struct dentry *mnt_root; } KERNEL;
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+} KERNEL;
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+} KERNEL;
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+} KERNEL;
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} KERNEL;
+struct files_struct { struct fdtable *fdt; } KERNEL;
+struct fs_struct { struct path pwd; } KERNEL;
+
+struct mm_struct {
+	unsigned long arg_start, arg_end, env_start, env_end;
+	unsigned long saved_auxv[52];
+	struct file *exe_file;
+} KERNEL;
+
+struct linux_binprm {
+	struct file *file;
+	const char *filename;
+} KERNEL;
+
+struct kernfs_node { uint64_t id; } KERNEL;
+struct cgroup { struct kernfs_node *kn; } KERNEL;
+struct css_set { struct cgroup *dfl_cgrp; } KERNEL;
+
+typedef struct { int counter; } atomic_t;
+struct signal_struct { atomic_t live; } KERNEL;
+
+struct task_struct {
+	struct thread_info thread_info;
+	int pid, tgid, exit_code;
+	uint64_t start_boottime;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	struct cred *cred;
+	struct nsproxy *nsproxy;
+	struct files_struct *files;
+	struct fs_struct *fs;
+	struct mm_struct *mm;
+	struct css_set *cgroups;
+	char comm[16];
+} KERNEL;
+
+#ifdef TRACE_READS
+#define HOOK(name) "raw_tp/" name
+#else
+#define HOOK(name) "tp_btf/" name
+#endif
+
+#if defined(__TARGET_ARCH_arm64)
+#define SYSCALL_NR(regs) ((uint64_t)(int64_t)LOAD(regs, syscallno))
+#else
+#define SYSCALL_NR(regs) LOAD(regs, orig_ax)
+#endif
+
+/* A member through a pointer the verifier knows (typed tracepoints): a plain load. Elsewhere: a read. */
+#ifdef TRACE_READS
+#define LOAD(from, member) ({ typeof((from)->member) v_; \
+	bpf_probe_read_kernel(&v_, sizeof(v_), __builtin_preserve_access_index(&(from)->member)); v_; })
+#else
+#define LOAD(from, member) ((from)->member)
+#endif
+
+/* A member through any other pointer. */
+#define READ(from, member) ({ typeof((from)->member) v_ = 0; \
+	bpf_probe_read_kernel(&v_, sizeof(v_), __builtin_preserve_access_index(&(from)->member)); v_; })
+
+#endif
+#endif

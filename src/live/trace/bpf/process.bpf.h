@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_TRACE_BPF_PROCESS_BPF_H
+#define LIVE_TRACE_BPF_PROCESS_BPF_H
+
+#ifdef __bpf__ /* clang's target; for nobody else */
+
+#include "live/trace/bpf/record.bpf.h"
+
+/*
+ * Life of processes: fork, exec, exit, names, signals, mappings that may be executed. These are rare beside system
+ * calls, so they read whatever they need one by one. Here, too, is decided who is recorded: when a process is made and
+ * when it becomes another program, never in between.
+ */
+#define PATH_PARTS 32 /* components of a path, mount points among them */
+#define NAME_LEN 256
+#define AUXV_LEN (40 * 8)
+
+/* The end of the record so far is s->r.off, in bytes of s->buf. Where the next slot's bytes go: */
+static __always_inline void *next_slot(struct scratch *s)
+{
+	uint64_t off = s->r.off;
+	BOUND(off, BUF_LEN);
+	return s->buf + off + sizeof(struct trace_wire_slot);
+}
+
+/* Ends that slot, of which the caller has written `len` bytes of `full`. */
+static __always_inline void put_slot(struct scratch *s, uint32_t arg, uint32_t how, uint64_t len, uint64_t full)
+{
+	uint64_t off = s->r.off;
+	BOUND(off, BUF_LEN);
+	struct trace_wire_slot *slot = (struct trace_wire_slot *)(s->buf + off);
+	slot->len = (uint16_t)len;
+	slot->arg = (uint8_t)arg;
+	slot->how = (uint8_t)how;
+	slot->full = (uint32_t)full;
+	s->r.off = (off + sizeof(*slot) + len + 7) & ~7ull;
+}
+
+/* A file's path as its components, last one first: what is mounted where is followed up to the root. */
+static __always_inline void put_path(struct scratch *s, uint32_t arg, struct vfsmount *mnt, struct dentry *dentry)
+{
+	uint32_t status = TRACE_TRUNCATED;
+	uint64_t mnt_off = __builtin_preserve_field_info(((struct mount *)0)->mnt, 0);
+	s->r.size = 0;
+
+	for (int i = 0; i < PATH_PARTS; i++) {
+		if (dentry == READ(mnt, mnt_root)) {
+			struct mount *m = (struct mount *)((uint8_t *)mnt - mnt_off), *up = READ(m, mnt_parent);
+			if (m == up) {
+				status = TRACE_OK;
+				break;
+			}
+			dentry = READ(m, mnt_mountpoint);
+			mnt = (struct vfsmount *)((uint8_t *)up + mnt_off);
+			continue;
+		}
+		struct dentry *parent = READ(dentry, d_parent);
+		uint64_t off = s->r.off, len = s->r.size;
+		BOUND(off, BUF_LEN);
+		BOUND(len, TRACE_LIMIT_MAX - NAME_LEN);
+		int64_t n = bpf_probe_read_kernel_str(s->buf + off + sizeof(struct trace_wire_slot) + len, NAME_LEN, READ(dentry, d_name.name));
+		if (n <= 0)
+			break;
+		s->r.size = len + n;
+		if (parent == dentry) { /* in no folder: a memfd, a pipe */
+			status = TRACE_OK;
+			break;
+		}
+		dentry = parent;
+	}
+	put_slot(s, arg, status | TRACE_WIRE_REVERSED, s->r.size, 0);
+}
+
+static __always_inline void put_file(struct scratch *s, uint32_t arg, struct file *file)
+{
+	struct inode *inode = READ(file, f_inode);
+	struct super_block *sb = READ(inode, i_sb);
+	struct trace_wire_file *f = next_slot(s);
+	f->ino = READ(inode, i_ino);
+	f->dev = READ(sb, s_dev);
+	f->nlink = READ(inode, i_nlink);
+	put_slot(s, TRACE_WIRE_ARG_FILE, TRACE_OK, sizeof(*f), sizeof(*f));
+	put_path(s, arg, READ(file, f_path.mnt), READ(file, f_path.dentry));
+}
+
+static __always_inline uint64_t cgroup_of(struct task_struct *task)
+{
+	struct css_set *set = READ(task, cgroups);
+	struct cgroup *group = READ(set, dfl_cgrp);
+	struct kernfs_node *kn = READ(group, kn);
+	return READ(kn, id);
+}
+
+static __always_inline uint32_t mnt_ns_of(struct task_struct *task)
+{
+	struct nsproxy *ns = READ(task, nsproxy);
+	struct mnt_namespace *mnt = READ(ns, mnt_ns);
+	return READ(mnt, ns.inum);
+}
+
+static __always_inline uint32_t pid_ns_of(struct task_struct *task)
+{
+	struct nsproxy *ns = READ(task, nsproxy);
+	struct pid_namespace *pid = READ(ns, pid_ns_for_children);
+	return READ(pid, ns.inum);
+}
+
+static __always_inline void put_proc(struct scratch *s, struct task_struct *task, const void *comm)
+{
+	struct trace_wire_proc *p = next_slot(s);
+	struct task_struct *parent = READ(task, real_parent);
+	struct cred *cred = READ(task, cred);
+	p->start = READ(task, start_boottime);
+	p->cgroup = cgroup_of(task);
+	p->tgid = READ(task, tgid);
+	p->ppid = READ(parent, tgid);
+	p->uid = READ(cred, uid.val);
+	p->gid = READ(cred, gid.val);
+	p->pid_ns = pid_ns_of(task);
+	p->mnt_ns = mnt_ns_of(task);
+	__builtin_memset(p->comm, 0, sizeof(p->comm));
+	bpf_probe_read_kernel_str(p->comm, sizeof(p->comm), comm);
+	put_slot(s, TRACE_WIRE_ARG_PROC, TRACE_OK, sizeof(*p), sizeof(*p));
+}
+
+#define COMM(task) __builtin_preserve_access_index(&(task)->comm)
+
+/* The `full` bytes at `from` of the process's memory, as far as they are taken. */
+static __always_inline void put_memory(struct scratch *s, uint32_t arg, uint64_t from, uint64_t full)
+{
+	uint64_t len = full;
+	uint32_t status = full > TRACE_LIMIT_MAX ? TRACE_TRUNCATED : TRACE_OK;
+	BOUND(len, TRACE_LIMIT_MAX);
+	if (bpf_probe_read_user(next_slot(s), (uint32_t)len, (void *)from)) {
+		len = 0;
+		status = TRACE_FAULTED;
+	}
+	put_slot(s, arg, status, len, full);
+}
+
+static __always_inline bool has(const volatile struct trace_match_ids *m, uint64_t v)
+{
+	for (uint32_t i = 0; i < TRACE_MATCH_MAX; i++) {
+		if (i < m->cnt && m->ids[i] == v)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool has_comm(struct task_struct *task)
+{
+	char comm[16];
+	bpf_probe_read_kernel(comm, sizeof(comm), __builtin_preserve_access_index(&task->comm));
+	for (uint32_t i = 0; i < TRACE_MATCH_MAX; i++) {
+		bool same = i < cfg.comm_cnt;
+		for (uint32_t j = 0; same && j < 16; j++) {
+			same = comm[j] == cfg.comm[i][j];
+			if (!comm[j])
+				break;
+		}
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool has_exe(struct task_struct *task)
+{
+	struct mm_struct *mm = READ(task, mm);
+	struct file *exe = READ(mm, exe_file);
+	struct inode *inode = READ(exe, f_inode);
+	struct super_block *sb = READ(inode, i_sb);
+	uint64_t ino = READ(inode, i_ino);
+	uint32_t dev = READ(sb, s_dev);
+	for (uint32_t i = 0; i < TRACE_MATCH_MAX; i++) {
+		if (i < cfg.exe.cnt && cfg.exe.ids[i] == ino && cfg.exe_dev[i] == dev)
+			return true;
+	}
+	return false;
+}
+
+/* The page for a record about a thread, with all arguments 0; null: there is none. */
+static __always_inline struct scratch *begin_record(void)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return NULL;
+	struct trace_wire *w = (struct trace_wire *)s->buf;
+	__builtin_memset(w->args, 0, sizeof(w->args));
+	w->ret = 0;
+	s->r.off = HEAD_LEN;
+	return s;
+}
+
+/* Whether every kind of predicate that was given fits. */
+static __always_inline bool is_match(struct task_struct *task)
+{
+	struct cred *cred = READ(task, cred);
+	uint32_t m = cfg.match;
+	return m && (!(m & TRACE_MATCH_UID) || has(&cfg.uid, READ(cred, uid.val))) &&
+	       (!(m & TRACE_MATCH_CGROUP) || has(&cfg.cgroup, cgroup_of(task))) &&
+	       (!(m & TRACE_MATCH_PID_NS) || has(&cfg.pid_ns, pid_ns_of(task))) &&
+	       (!(m & TRACE_MATCH_MNT_NS) || has(&cfg.mnt_ns, mnt_ns_of(task))) && (!(m & TRACE_MATCH_EXE) || has_exe(task)) &&
+	       (!(m & TRACE_MATCH_COMM) || has_comm(task));
+}
+
+SEC(HOOK("sched_process_fork"))
+int trace_fork(uint64_t *ctx)
+{
+	struct task_struct *parent = (struct task_struct *)ctx[0], *child = (struct task_struct *)ctx[1];
+	uint32_t tid = READ(child, pid), tgid = READ(child, tgid);
+	bool is_thread = tgid == (uint32_t)READ(parent, tgid), was = is_recorded(READ(parent, pid)), yes = was;
+	if (!is_thread && !cfg.invert)
+		yes = (cfg.follow && was) || is_match(child);
+	set_recorded(tid, yes);
+	struct scratch *s = was || yes ? begin_record() : NULL;
+	if (!s)
+		return 0;
+	struct trace_wire *w = (struct trace_wire *)s->buf;
+	w->args[0] = is_thread ? 0x10000 : 0; /* CLONE_THREAD */
+	w->args[1] = tgid;
+	w->ret = tid;
+	put_proc(s, child, COMM(child));
+	send(s, TRACE_FORK, READ(parent, pid));
+	return 0;
+}
+
+SEC(HOOK("sched_process_exec"))
+int trace_exec(uint64_t *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	uint32_t old = (uint32_t)ctx[1], tid = READ(task, pid);
+	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
+	bool was = is_recorded(old), yes = was;
+	if (cfg.match)
+		yes = (cfg.follow && was) || is_match(task);
+	if (old != tid)
+		set_recorded(old, false);
+	set_recorded(tid, yes);
+	struct scratch *s = was || yes ? begin_record() : NULL;
+	if (!s)
+		return 0;
+	struct trace_wire *w = (struct trace_wire *)s->buf;
+	w->args[0] = old;
+	struct mm_struct *mm = READ(task, mm);
+	struct fs_struct *fs = READ(task, fs);
+	uint64_t args = READ(mm, arg_start), env = READ(mm, env_start);
+	put_proc(s, task, COMM(task));
+	put_file(s, TRACE_ARG_EXE, READ(bprm, file));
+	put_path(s, TRACE_ARG_CWD, READ(fs, pwd.mnt), READ(fs, pwd.dentry));
+	put_memory(s, TRACE_ARG_ARGV, args, READ(mm, arg_end) - args);
+	put_memory(s, TRACE_ARG_ENVP, env, READ(mm, env_end) - env);
+	bpf_probe_read_kernel(next_slot(s), AUXV_LEN, __builtin_preserve_access_index(&mm->saved_auxv));
+	put_slot(s, TRACE_WIRE_ARG_AUXV, TRACE_OK, AUXV_LEN, 0);
+	send(s, TRACE_EXEC, tid);
+	return 0;
+}
+
+SEC(HOOK("sched_process_exit"))
+int trace_exit(uint64_t *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	uint32_t tid = READ(task, pid);
+	if (!is_recorded(tid))
+		return 0;
+	set_recorded(tid, false);
+	struct scratch *s = begin_record();
+	if (!s)
+		return 0;
+	struct trace_wire *w = (struct trace_wire *)s->buf;
+	struct signal_struct *signal = READ(task, signal);
+	w->args[0] = READ(signal, live.counter) == 0;
+	w->ret = READ(task, exit_code);
+	send(s, TRACE_EXIT, tid);
+	return 0;
+}
+
+SEC(HOOK("task_rename"))
+int trace_rename(uint64_t *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	uint32_t tid = READ(task, pid);
+	struct scratch *s = is_recorded(tid) ? begin_record() : NULL;
+	if (!s)
+		return 0;
+	put_proc(s, task, (const void *)ctx[1]);
+	send(s, TRACE_PROCESS, tid);
+	return 0;
+}
+
+SEC(HOOK("signal_deliver"))
+int trace_signal(uint64_t *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	uint32_t tid = READ(task, pid), sig = (uint32_t)ctx[0];
+	struct scratch *s = cfg.with_signals && is_recorded(tid) ? begin_record() : NULL;
+	if (!s)
+		return 0;
+	struct {
+		int32_t signo, error, code, pad;
+		uint64_t first; /* pid and uid, or the address of a fault (siginfo's first union member) */
+	} info = {};
+	bpf_probe_read_kernel(&info, sizeof(info), (const void *)ctx[1]);
+	bool is_fault = info.code > 0 && (sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11);
+	struct trace_wire *w = (struct trace_wire *)s->buf;
+	w->args[0] = sig;
+	w->args[1] = (uint64_t)(int64_t)info.code;
+	w->args[2] = is_fault ? info.first : (uint32_t)info.first;
+	send(s, TRACE_SIGNAL, tid);
+	return 0;
+}
+
+/* After mmap, mprotect and pkey_mprotect that worked: a record of what may be executed now. */
+static __always_inline void put_mapping(struct pt_regs *regs, uint64_t nr, int64_t ret)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *s = begin_record();
+	if (!s || nr >= TRACE_IDS)
+		return;
+	const volatile struct trace_desc *d = &cfg.desc[0][nr];
+	struct trace_wire *w = (struct trace_wire *)s->buf;
+	load_args(w, regs, 0);
+	bool is_new = d->fd_arg < 6;
+	if ((ret < 0 && ret >= -4095) || !(w->args[2] & 4)) /* PROT_EXEC */
+		return;
+	uint32_t fd = (uint32_t)w->args[4];
+	if (is_new) {
+		w->args[0] = ret;
+		w->args[4] = w->args[5];
+	}
+	if (is_new && !(w->args[3] & 0x20)) { /* MAP_ANONYMOUS */
+		struct files_struct *files = READ(task, files);
+		struct fdtable *fdt = READ(files, fdt);
+		struct file **table = READ(fdt, fd), *file = NULL;
+		if (fd < READ(fdt, max_fds))
+			bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+		if (file)
+			put_file(s, 0, file);
+	}
+	w->args[5] = 0;
+	if (!is_new)
+		w->args[3] = w->args[4] = 0;
+	w->ret = 0;
+	send(s, TRACE_MMAP, READ(task, pid));
+}
+
+#endif
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/trace/trace_decode.h"
+
+#include "live/trace/trace_frame.h"
+
+#include "base/cur.h"
+
+#include <string.h>
+
+/* Slots are taken in as they come; what they mean for events is decided afterwards, as it depends on the result. */
+
+static bool read_wire(struct cur *c, struct trace_record *r, struct trace_wire *w)
+{
+	const uint8_t *p = cur_bytes(c, sizeof(*w));
+	if (!p)
+		return false;
+	memcpy(w, p, sizeof(*w));
+	r->kind = w->kind;
+	r->seq = w->seq;
+	r->ev = (struct trace_event){.kind = (enum trace_kind)w->kind, .unfinished = w->flags & TRACE_WIRE_ENTRY,
+		.abi = w->flags >> TRACE_WIRE_ABI_SHIFT & 3, .cpu = w->cpu,
+		.seq = w->cpu == TRACE_WIRE_NO_CPU ? 0 : w->seq, .time = w->time, .tid = w->tid, .nr = w->nr, .ret = w->ret};
+	memcpy(r->ev.args, w->args, sizeof(w->args));
+	if (w->flags & TRACE_WIRE_TIMED)
+		r->ev.ns = cur_u64(c);
+	return (w->kind < TRACE_KIND_COUNT || w->kind == TRACE_WIRE_NUMBERS) && r->ev.abi < TRACE_ABI_COUNT;
+}
+
+static bool read_user(struct cur *c, struct trace_event *ev)
+{
+	struct trace_wire_user u;
+	const uint8_t *p = cur_bytes(c, sizeof(u));
+	if (!p)
+		return false;
+	memcpy(&u, p, sizeof(u));
+	ev->ip = u.ip;
+	ev->sp = u.sp;
+	const uint8_t *stack = cur_bytes(c, u.area_len);
+	if (!stack || u.stack_len > u.area_len)
+		return false;
+	ev->stack = stack;
+	ev->nstack = u.stack_len;
+	return true;
+}
+
+/* A path from its components, last one first, each with its NUL. One that was cut lacks its first ones. */
+static void join_path(struct trace_slot *s, char *out)
+{
+	size_t at = 0, stop = s->len;
+	if (s->status == TRACE_OK && !stop)
+		out[at++] = '/';
+	while (stop > 0 && !s->data[stop - 1]) {
+		size_t from = stop - 1;
+		while (from > 0 && s->data[from - 1])
+			from--;
+		size_t len = stop - 1 - from;
+		if (len + 1 > TRACE_PATH_MAX - at)
+			break;
+		if (at || s->status == TRACE_OK)
+			out[at++] = '/';
+		memcpy(out + at, s->data + from, len);
+		at += len;
+		stop = from;
+	}
+	s->data = (const uint8_t *)out;
+	s->len = (uint32_t)at;
+}
+
+/* Keeps what only the join reads; false: the slot is one of the event's. */
+static bool take_own(struct trace_record *r, const struct trace_slot *s)
+{
+	switch (s->arg) {
+	case TRACE_WIRE_ARG_PROC:
+		r->has_proc = s->len == sizeof(r->proc);
+		if (r->has_proc)
+			memcpy(&r->proc, s->data, sizeof(r->proc));
+		r->proc.comm[sizeof(r->proc.comm) - 1] = '\0';
+		return true;
+	case TRACE_WIRE_ARG_FILE:
+		r->has_file = s->len == sizeof(r->file);
+		if (r->has_file)
+			memcpy(&r->file, s->data, sizeof(r->file));
+		return true;
+	case TRACE_WIRE_ARG_CONTAINER:
+		r->container = s->data;
+		r->container_len = s->len;
+		return true;
+	case TRACE_WIRE_ARG_AUXV:
+		r->auxv = s->data;
+		r->auxv_len = s->len;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What a status means depends on the call: the kernel's side only says what went wrong with a copy. */
+static void set_status(const struct trace_event *ev, struct trace_slot *s)
+{
+	if (s->part == TRACE_PART_DATA && s->phase == TRACE_OUT && ev->ret >= 0 && s->len >= (uint64_t)ev->ret) {
+		s->len = (uint32_t)ev->ret; /* the rest of the buffers was there before */
+		s->full = s->len;
+		s->status = TRACE_OK;
+	}
+	if (s->status == TRACE_OK && !s->len && s->part == TRACE_PART_SELF && s->arg < 6 && !ev->args[s->arg])
+		s->status = TRACE_ABSENT;
+	else if (s->status == TRACE_OK && s->phase == TRACE_IN && !ev->unfinished)
+		s->status = TRACE_LATE;
+	if (s->full < s->len && s->status != TRACE_TRUNCATED)
+		s->full = s->len;
+}
+
+static bool read_slots(struct cur *c, struct trace_record *r, bool is_exact)
+{
+	unsigned paths = 0;
+	while (cur_left(c)) {
+		struct trace_wire_slot w;
+		const uint8_t *p = cur_bytes(c, sizeof(w));
+		if (!p)
+			return false;
+		memcpy(&w, p, sizeof(w));
+		struct trace_slot s = {.arg = w.arg, .status = w.how & TRACE_WIRE_STATUS_MASK, .phase = w.how >> TRACE_WIRE_PHASE_SHIFT & 1,
+			.part = w.how >> TRACE_WIRE_PART_SHIFT & 7, .len = w.len, .full = w.full};
+		s.data = cur_bytes(c, w.len);
+		cur_skip(c, -(uint32_t)w.len & 7);
+		if (c->failed || s.status >= TRACE_STATUS_COUNT || s.part >= TRACE_PART_COUNT)
+			return false;
+		if (take_own(r, &s))
+			continue;
+		if (w.how & TRACE_WIRE_REVERSED && paths < 2)
+			join_path(&s, r->paths[paths++]);
+		if (r->kind == TRACE_SYSCALL && !is_exact)
+			set_status(&r->ev, &s);
+		if (s.full < s.len)
+			s.full = 0;
+		if (r->ev.nslots < TRACE_SLOT_MAX)
+			r->slots[r->ev.nslots++] = s;
+	}
+	return true;
+}
+
+bool trace_decode(const uint8_t *rec, size_t len, struct trace_record *r)
+{
+	struct cur c = cur_make(rec, len, false);
+	struct trace_wire w;
+	r->has_proc = r->has_file = false;
+	r->container = r->auxv = NULL;
+	r->container_len = r->auxv_len = 0;
+	if (len > TRACE_WIRE_MAX || !read_wire(&c, r, &w))
+		return false;
+	if (w.flags & TRACE_WIRE_USER && !read_user(&c, &r->ev))
+		return false;
+	if (!read_slots(&c, r, w.flags & TRACE_WIRE_EXACT) || c.failed)
+		return false;
+	r->ev.slots = r->slots;
+	if (r->kind == TRACE_LOST) {
+		r->ev.lost.count = w.args[0];
+		r->ev.lost.first = w.args[1];
+		r->ev.lost.last = w.args[2];
+		r->ev.lost.reason = w.nr >= 0 && w.nr < TRACE_LOST_REASON_COUNT ? (uint8_t)w.nr : TRACE_LOST_FILE;
+		memset(r->ev.args, 0, sizeof(r->ev.args));
+		r->ev.nr = 0;
+	}
+	return true;
+}
+
+/* --- back -------------------------------------------------------------------------------------------------------- */
+
+static void put_text(struct buf *b, size_t begin, uint8_t arg, const char *s)
+{
+	size_t len = s ? strnlen(s, 4096) : 0;
+	if (len)
+		trace_record_slot(b, begin, (struct trace_wire_slot){.len = (uint16_t)len, .arg = arg}, s);
+}
+
+void trace_encode(const struct trace_event *ev, struct buf *b)
+{
+	struct trace_wire w = {.time = ev->time, .tid = ev->tid, .seq = (uint32_t)ev->seq, .nr = ev->nr,
+		.cpu = ev->seq ? ev->cpu : TRACE_WIRE_NO_CPU, .kind = (uint8_t)ev->kind,
+		.flags = (uint8_t)((ev->unfinished ? TRACE_WIRE_ENTRY : 0) | TRACE_WIRE_EXACT | ev->abi << TRACE_WIRE_ABI_SHIFT |
+				   (ev->ns ? TRACE_WIRE_TIMED : 0) | (ev->ip ? TRACE_WIRE_USER : 0)),
+		.ret = ev->ret};
+	memcpy(w.args, ev->args, sizeof(w.args));
+	if (ev->kind == TRACE_LOST) {
+		w.args[0] = ev->lost.count;
+		w.args[1] = ev->lost.first;
+		w.args[2] = ev->lost.last;
+		w.nr = ev->lost.reason;
+	}
+	size_t begin = trace_record_begin(b, &w);
+	if (ev->ns)
+		buf_add(b, &ev->ns, sizeof(ev->ns));
+	if (ev->ip) {
+		uint16_t area = (uint16_t)(MIN(ev->nstack, 2048u) & ~7u);
+		struct trace_wire_user u = {.ip = ev->ip, .sp = ev->sp, .area_len = area, .stack_len = area};
+		buf_add(b, &u, sizeof(u));
+		buf_add(b, ev->stack, area);
+	}
+	struct trace_wire_proc p = {.tgid = ev->pid, .ppid = ev->ppid};
+	memcpy(p.comm, ev->comm ? ev->comm : "", ev->comm ? strnlen(ev->comm, sizeof(p.comm) - 1) : 0);
+	trace_record_slot(b, begin, (struct trace_wire_slot){.len = sizeof(p), .arg = TRACE_WIRE_ARG_PROC}, &p);
+	bool has_exe = false;
+	for (uint32_t i = 0; i < ev->nslots; i++) {
+		const struct trace_slot *s = &ev->slots[i];
+		uint16_t len = (uint16_t)MIN(s->len, (uint32_t)TRACE_LIMIT_MAX * 2);
+		unsigned status = len < s->len && s->status != TRACE_FAULTED ? TRACE_TRUNCATED : s->status;
+		has_exe = has_exe || s->arg == TRACE_ARG_EXE;
+		struct trace_wire_slot w_slot = {.len = len, .arg = s->arg, .full = s->full || len == s->len ? s->full : s->len,
+			.how = (uint8_t)(status | (unsigned)s->part << TRACE_WIRE_PART_SHIFT | (unsigned)s->phase << TRACE_WIRE_PHASE_SHIFT)};
+		trace_record_slot(b, begin, w_slot, s->data);
+	}
+	if ((ev->kind == TRACE_EXEC || ev->kind == TRACE_PROCESS) && !has_exe)
+		put_text(b, begin, TRACE_ARG_EXE, ev->exe);
+	if (ev->kind == TRACE_EXEC || ev->kind == TRACE_PROCESS)
+		put_text(b, begin, TRACE_WIRE_ARG_CONTAINER, ev->container);
+	trace_record_end(b, begin);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/trace/trace_plan.h"
+
+#include "live/trace/sysc.h"
+#include "live/trace/trace_event.h"
+
+#include "base/cleanup.h"
+
+#include <string.h>
+
+#define DATA_LIMIT 32
+#define ARRAY_LIMIT 512
+#define ADDR_LIMIT 128     /* struct sockaddr_storage */
+#define CONTROL_LIMIT 256
+#define IOV_LIMIT 256
+#define STRV_COPY 256      /* bytes of pointers to the strings of an argv */
+#define SLOT_LEN sizeof(struct trace_wire_slot)
+
+/* The table of one call while it is made. */
+struct rows {
+	struct trace_desc *d;
+	unsigned abi; /* 0, or 1 for pointers of 4 bytes */
+};
+
+static struct trace_read_arg *add_row(struct rows *r, unsigned arg, enum trace_read read, unsigned flags)
+{
+	static struct trace_read_arg none;
+	if (r->d->cnt == TRACE_ROWS)
+		return &none;
+	struct trace_read_arg *row = &r->d->rows[r->d->cnt++];
+	*row = (struct trace_read_arg){.how = arg << 16, .read = (uint8_t)read, .flags = (uint8_t)flags,
+		.src = (uint8_t)(TRACE_OFF_ARGS + 8 * arg), .cnt = TRACE_OFF_ONE};
+	return row;
+}
+
+/* A row for the part of a struct msghdr whose pointer and number are at these offsets in it. */
+static struct trace_read_arg *add_part(struct rows *r, unsigned arg, enum trace_part part, unsigned flags, unsigned at)
+{
+	struct trace_read_arg *row = add_row(r, arg, TRACE_READ_BYTES, flags | TRACE_READ_SRC_BASE | TRACE_READ_CNT_BASE);
+	row->how |= (uint32_t)part << (24 + TRACE_WIRE_PART_SHIFT);
+	row->src = (uint8_t)(SLOT_LEN + at);
+	row->cnt = (uint8_t)(SLOT_LEN + at + 8);
+	row->size = 1;
+	return row;
+}
+
+static void add_data(struct rows *r, unsigned arg, unsigned flags, uint16_t limit)
+{
+	struct trace_read_arg *row = add_row(r, arg, TRACE_READ_DATA, flags);
+	row->how |= (uint32_t)TRACE_PART_DATA << (24 + TRACE_WIRE_PART_SHIFT);
+	row->limit = limit;
+}
+
+static void add_msghdr(struct rows *r, unsigned arg, unsigned flags, uint16_t limit)
+{
+	struct trace_read_arg *row = add_row(r, arg, TRACE_READ_BYTES, flags | TRACE_READ_IS_BASE);
+	row->size = 56;
+	row->copy = 56;
+	if (r->abi)
+		return; /* its parts lie elsewhere in a struct of i386 */
+	row = add_part(r, arg, TRACE_PART_NAME, flags | TRACE_READ_CNT_32, 0);
+	row->copy = ADDR_LIMIT;
+	row = add_part(r, arg, TRACE_PART_CONTROL, flags, 32);
+	row->copy = CONTROL_LIMIT;
+	row = add_part(r, arg, TRACE_PART_IOV, flags | TRACE_READ_IS_BASE, 16);
+	row->size = 16;
+	row->copy = IOV_LIMIT;
+	add_data(r, arg, flags, limit);
+}
+
+/* The limit of one argument in bytes. */
+static uint16_t limit_of(const struct trace_plan *p, const struct sysc *s, unsigned arg)
+{
+	for (size_t i = 0; i < p->limit_cnt; i++) {
+		if (p->limits[i].arg == arg && !strcmp(p->limits[i].call, s->name))
+			return MIN(p->limits[i].limit, (uint16_t)TRACE_LIMIT_MAX);
+	}
+	uint32_t limit;
+	switch (s->a[arg].fetch) {
+	case SYSC_FETCH_STR:
+	case SYSC_FETCH_STRV:
+		limit = p->string_limit ? p->string_limit : TRACE_LIMIT_MAX;
+		break;
+	case SYSC_FETCH_ARRAY:
+		limit = p->array_limit ? p->array_limit : ARRAY_LIMIT;
+		break;
+	case SYSC_FETCH_SOCKADDR:
+		limit = ADDR_LIMIT;
+		break;
+	case SYSC_FETCH_FIXED:
+		limit = TRACE_LIMIT_MAX;
+		break;
+	default:
+		limit = p->data_limit ? p->data_limit : DATA_LIMIT;
+	}
+	return (uint16_t)MIN(limit, (uint32_t)TRACE_LIMIT_MAX);
+}
+
+static void add_arg(struct rows *r, const struct trace_plan *p, const struct sysc *s, unsigned arg)
+{
+	const struct sysc_arg *a = &s->a[arg];
+	unsigned flags = (a->dir & SYSC_IN ? TRACE_READ_IN : 0) | (a->dir & SYSC_OUT ? TRACE_READ_OUT : 0) |
+			 (a->by_ret ? TRACE_READ_BY_RET : 0);
+	uint16_t limit = limit_of(p, s, arg);
+	struct trace_read_arg *row;
+
+	switch (a->fetch) {
+	case SYSC_FETCH_STR:
+		row = add_row(r, arg, TRACE_READ_STR, flags);
+		row->copy = (uint16_t)(limit + 2);
+		return;
+	case SYSC_FETCH_STRV:
+		row = add_row(r, arg, TRACE_READ_STRV, flags);
+		row->copy = STRV_COPY;
+		row->limit = (uint16_t)(limit - 1); /* with the NUL of the last one it is a slot's limit */
+		return;
+	case SYSC_FETCH_MSGHDR:
+		add_msghdr(r, arg, flags, limit);
+		return;
+	case SYSC_FETCH_IOVEC:
+		row = add_row(r, arg, TRACE_READ_BYTES, (flags & ~TRACE_READ_BY_RET) | TRACE_READ_IS_BASE);
+		row->size = r->abi ? 8 : 16;
+		row->copy = IOV_LIMIT;
+		break;
+	default:
+		row = add_row(r, arg, TRACE_READ_BYTES, flags);
+		row->size = a->size ? a->size : 1;
+		row->copy = limit;
+	}
+	if (a->len == SYSC_LEN_ARG && a->partner >= 0) {
+		row->cnt = (uint8_t)(TRACE_OFF_ARGS + 8 * a->partner);
+		/* An int has the lower half of its register. */
+		if (!sysc_is_wide(&s->a[a->partner]))
+			row->flags |= TRACE_READ_CNT_32;
+	} else if (a->len == SYSC_LEN_PTR) {
+		row->cnt = SLOT_LEN;
+		row->flags |= TRACE_READ_CNT_BASE | TRACE_READ_CNT_32;
+	} else if (a->by_ret) {
+		row->cnt = TRACE_OFF_ARGS + 8 * 6; /* the result */
+	}
+	if (a->fetch == SYSC_FETCH_IOVEC)
+		add_data(r, arg, flags, limit);
+}
+
+/* Rows of all arguments that are followed; the number that another one's length is read from comes before that one. */
+static void fill_desc(const struct trace_plan *p, const struct sysc *s, unsigned abi, struct trace_desc *d)
+{
+	struct rows r = {.d = d, .abi = abi};
+	unsigned done = 0;
+	for (unsigned i = 0; i < s->nargs; i++) {
+		const struct sysc_arg *a = &s->a[i];
+		if (a->fetch == SYSC_FETCH_NONE || done & 1u << i)
+			continue;
+		if (a->len == SYSC_LEN_PTR && a->partner >= 0) {
+			unsigned flags = s->a[a->partner].dir & SYSC_IN ? TRACE_READ_IN : 0;
+			struct trace_read_arg *row = add_row(&r, (unsigned)a->partner, TRACE_READ_BYTES, flags | TRACE_READ_OUT | TRACE_READ_IS_BASE);
+			row->size = 4;
+			row->copy = 4;
+			done |= 1u << a->partner;
+		}
+		add_arg(&r, p, s, i);
+	}
+}
+
+static bool has_strings(const struct sysc *s)
+{
+	for (unsigned i = 0; i < s->nargs; i++) {
+		if (s->a[i].fetch == SYSC_FETCH_STR)
+			return true;
+	}
+	return false;
+}
+
+static void set_bit(uint64_t *bits, unsigned i)
+{
+	bits[i / 64] |= 1ull << (i % 64);
+}
+
+static bool is_wanted(const struct trace_plan *p, unsigned abi, unsigned nr)
+{
+	return !p->ids[abi] || (p->ids[abi][nr / 64] >> (nr % 64) & 1);
+}
+
+/* Calls that make code: of i386 they are not followed. */
+static bool makes_maps(const struct sysc *s, struct trace_desc *d)
+{
+	bool is_mmap = !strcmp(s->name, "mmap");
+	if (!is_mmap && strcmp(s->name, "mprotect") && strcmp(s->name, "pkey_mprotect"))
+		return false;
+	d->fd_arg = is_mmap ? 4 : 7;
+	return true;
+}
+
+void trace_plan_fill(const struct trace_plan *p, struct trace_config *cfg, struct trace_shared *shared)
+{
+#if defined(__aarch64__)
+	static const unsigned abis[2] = {TRACE_ARM64, TRACE_ARM64};
+#else
+	static const unsigned abis[2] = {TRACE_X86_64, TRACE_I386};
+#endif
+	for (unsigned abi = 0; abi < 2; abi++) {
+		for (unsigned nr = 0; nr < TRACE_IDS; nr++) {
+			const struct sysc *s = nr < TRACE_IDS - 1 ? sysc_find(abis[abi], (int)nr) : NULL;
+			struct trace_desc *d = &cfg->desc[abi][nr];
+			bool wanted = is_wanted(p, abi, nr);
+			if (s && !abi && p->with_maps && makes_maps(s, d)) {
+				d->flags = (uint8_t)(TRACE_DESC_MAPS | (wanted ? 0 : TRACE_DESC_HIDDEN));
+				set_bit(shared->exit_ids[abi], nr);
+			}
+			if (!wanted)
+				continue;
+			set_bit(shared->exit_ids[abi], nr);
+			if (!s)
+				continue;
+			fill_desc(p, s, abi, d);
+			bool is_exec = !strncmp(s->name, "execve", 6);
+			if (is_exec || (p->with_races && has_strings(s)))
+				d->flags |= TRACE_DESC_ENTRY_SLOTS;
+			if (d->flags & TRACE_DESC_ENTRY_SLOTS || s->flags & SYSC_NO_RETURN || (p->with_blocking && s->flags & SYSC_BLOCKS))
+				set_bit(shared->enter_ids[abi], nr);
+		}
+	}
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_TRACE_SEED_H
+#define LIVE_TRACE_SEED_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "live/trace/trace_bpf.h"
+
+/*
+ * Processes that were there before the trace: who of them is recorded, and records of what they are (TRACE_PROCESS)
+ * and of what code they have mapped (TRACE_MMAP), all from /proc. Call after the programs were attached: threads that
+ * are made meanwhile are then theirs. Records are framed and appended to `records`.
+ */
+
+/* Sets the bit of one thread. */
+void trace_seed_set(struct trace_shared *shared, uint32_t tid, bool bit);
+
+/* One process with all its threads. `inverted`: the bitmap says who is not recorded. ERR_NOT_FOUND: there is none. */
+_must_use_ struct err *trace_seed_process(struct trace_shared *shared, uint32_t pid, bool inverted, bool with_maps, struct buf *records);
+
+/* All that `scope` means; `cfg` is what was made of it. A process that ends meanwhile is no error, but a pid of the
+ * scope that is none is. */
+_must_use_ struct err *trace_seed_scope(struct trace_shared *shared, const struct trace_scope *scope, const struct trace_config *cfg, bool with_maps,
+					struct buf *records);
+
+/* The id of the container in the path of a cgroup: the last run of 64 hexadecimal digits; its length is 64 or 0. */
+size_t trace_seed_container(const char *cgroup_path, const char **ret);
+
+#endif

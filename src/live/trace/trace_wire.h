@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_TRACE_WIRE_H
+#define LIVE_TRACE_WIRE_H
+
+#include <stdint.h>
+
+/*
+ * The record of the ring and of trace files: what the kernel's side writes and user space reads. Included by both, so
+ * it has fixed-width members only and every struct is free of padding. Numbers are in the machine's byte order (the
+ * header of a trace file says which).
+ *
+ *     trace_wire (80 bytes) | u64 ns of the call (if TRACE_WIRE_TIMED) | trace_wire_user + stack (if TRACE_WIRE_USER)
+ *     | slots: trace_wire_slot + bytes, 8-aligned
+ *
+ * A slot can be skipped by who does not know it. Records whose cpu is TRACE_WIRE_NO_CPU were made by user space and
+ * take no part in the numbering. Everything but the kernel's own ring is hostile: trace_decode.h reads it.
+ */
+struct trace_wire {
+	uint64_t time;    /* ns of the boot clock */
+	uint32_t tid;     /* as the first pid namespace numbers it */
+	uint32_t seq;     /* number of the record on its CPU from 1, lost ones counted; wraps */
+	int32_t nr;       /* system call; other kinds 0 */
+	uint16_t cpu;
+	uint8_t kind;     /* enum trace_kind */
+	uint8_t flags;    /* TRACE_WIRE_* */
+	uint64_t args[6];
+	int64_t ret;
+};
+
+enum {
+	TRACE_WIRE_ENTRY = 1 << 0, /* the call has begun */
+	TRACE_WIRE_USER = 1 << 1,  /* trace_wire_user and stack follow */
+	TRACE_WIRE_TIMED = 1 << 2,
+	TRACE_WIRE_EXACT = 1 << 3, /* statuses are as they are; else an input with status ok was read when the call had ended */
+	TRACE_WIRE_ABI_SHIFT = 4,  /* two bits of enum trace_abi */
+	TRACE_WIRE_NO_CPU = 0xffff,
+};
+
+struct trace_wire_user {
+	uint64_t ip;
+	uint64_t sp;
+	uint16_t area_len;  /* bytes that follow, a multiple of 8 */
+	uint16_t stack_len; /* the first of them that were read from sp on */
+	uint32_t reserved;
+};
+
+struct trace_wire_slot {
+	uint16_t len;  /* bytes that follow, then up to 7 to the next multiple of 8 */
+	uint8_t arg;   /* 0-5, enum trace_event's TRACE_ARG_*, or TRACE_WIRE_ARG_* */
+	uint8_t how;   /* status | part << 3 | phase << 6 | reversed << 7 */
+	uint32_t full; /* bytes there were, 0 = not known */
+};
+
+enum {
+	TRACE_WIRE_STATUS_MASK = 7,
+	TRACE_WIRE_PART_SHIFT = 3,
+	TRACE_WIRE_PHASE_SHIFT = 6,
+	TRACE_WIRE_REVERSED = 0x80, /* a path as its components, last one first, each with its NUL */
+};
+
+/* A kind of record beside those of events: args are a CPU, the last number it has given, and 1 if what is missing up to
+ * that was left out of the file. */
+#define TRACE_WIRE_NUMBERS 0x80
+
+/* Slots that only the join of records reads. */
+enum { TRACE_WIRE_ARG_PROC = 24, TRACE_WIRE_ARG_AUXV, TRACE_WIRE_ARG_CONTAINER, TRACE_WIRE_ARG_FILE, TRACE_WIRE_ARG_NS };
+
+/* What is known of a thread when it was made, became another program, or was found. */
+struct trace_wire_proc {
+	uint64_t start;  /* ns of the boot clock at which it was made: with tid, it names a thread for good */
+	uint64_t cgroup; /* id of its cgroup in the unified hierarchy, 0 = not known */
+	uint32_t tgid, ppid, uid, gid;
+	uint32_t pid_ns, mnt_ns; /* inode numbers */
+	char comm[16];
+};
+
+/* Of a mapped or executed file. */
+struct trace_wire_file {
+	uint64_t ino;
+	uint32_t dev;   /* as the kernel has it: major << 20 | minor */
+	uint32_t nlink; /* 0: nothing on disk has this name any more */
+};
+
+/* Longest record that is read; what the kernel's side writes is shorter. */
+#define TRACE_WIRE_MAX (1u << 16)
+
+/* ---- How the kernel's side is told what to do; user space fills these in before it loads the programs. ---- */
+
+#define TRACE_IDS 512     /* the last stands for every number above */
+#define TRACE_CPUS 4096
+#define TRACE_TIDS (1u << 22)
+#define TRACE_LIMIT_MAX 4096 /* bytes of one string or buffer */
+#define TRACE_MATCH_MAX 16
+
+/* How what a pointer leads to is read. */
+enum trace_read {
+	TRACE_READ_BYTES,
+	TRACE_READ_STR,
+	TRACE_READ_STRV,
+	TRACE_READ_DATA, /* what the iovecs of the base lead to */
+};
+
+enum {
+	TRACE_READ_IN = 1 << 0,       /* read by the kernel */
+	TRACE_READ_OUT = 1 << 1,      /* written when the call works; IN and OUT: what is there is the one or the other */
+	TRACE_READ_BY_RET = 1 << 2,   /* written as far as the result says */
+	TRACE_READ_COMPAT = 1 << 3,   /* pointers in memory have 4 bytes */
+	TRACE_READ_IS_BASE = 1 << 4,  /* rows behind this one may refer to what it reads */
+	TRACE_READ_SRC_BASE = 1 << 5, /* src is an offset in that */
+	TRACE_READ_CNT_BASE = 1 << 6, /* cnt is */
+	TRACE_READ_CNT_32 = 1 << 7,   /* the number has 32 bits */
+};
+
+/* Offsets `src` and `cnt` may have, else: of the argument registers, and of a 1. */
+#define TRACE_OFF_ARGS 152
+#define TRACE_OFF_ONE 0
+
+/* One row: a pointer and what is read there. Rows are in the order of work, which need not be that of arguments. */
+struct trace_read_arg {
+	uint32_t how;   /* arg << 16 | part << 27, as a slot has them */
+	uint8_t read;   /* enum trace_read */
+	uint8_t flags;
+	uint8_t src;    /* where the pointer is */
+	uint8_t cnt;    /* and the number of elements */
+	uint16_t size;  /* bytes of an element; 0 for strings and their arrays */
+	uint16_t copy;  /* most bytes of the first copy: of strings two more than are wanted */
+	uint16_t limit; /* most bytes of what an array's pointers lead to */
+	uint16_t reserved;
+};
+
+#define TRACE_ROWS 7
+
+enum {
+	TRACE_DESC_ENTRY_SLOTS = 1 << 0, /* its arguments are read at entry, too */
+	TRACE_DESC_MAPS = 1 << 1,        /* mmap and its like: may make code */
+	TRACE_DESC_HIDDEN = 1 << 2,      /* nobody asked for it but for the sake of DESC_MAPS */
+};
+
+struct trace_desc {
+	uint8_t cnt;
+	uint8_t flags;
+	uint8_t fd_arg; /* of DESC_MAPS: argument with the descriptor; 7: none */
+	uint8_t reserved1;
+	uint32_t reserved;
+	struct trace_read_arg rows[TRACE_ROWS];
+};
+
+/* A predicate of processes: the values of one kind, of which one must fit. */
+struct trace_match_ids {
+	uint32_t cnt;
+	uint32_t reserved;
+	uint64_t ids[TRACE_MATCH_MAX];
+};
+
+struct trace_config {
+	uint32_t flags;      /* TRACE_WIRE_USER: ip, sp and stack are recorded; TRACE_WIRE_TIMED: durations are */
+	uint32_t stack_len;  /* bytes of stack: a multiple of 8 up to 2,048 */
+	uint32_t fixed_len;  /* bytes of a record before its slots */
+	uint32_t follow;     /* children of what is recorded are */
+	uint32_t invert;     /* the thread bitmap says who is not recorded */
+	uint32_t with_signals;
+	uint32_t match;      /* bits of enum trace_match: predicates that must hold */
+	uint32_t comm_cnt;
+	struct trace_match_ids uid, cgroup, pid_ns, mnt_ns, exe; /* exe: inode numbers, with the device in exe_dev */
+	uint32_t exe_dev[TRACE_MATCH_MAX];
+	char comm[TRACE_MATCH_MAX][16];
+	struct trace_desc desc[2][TRACE_IDS]; /* x86-64 (arm64), i386 */
+};
+
+enum trace_match {
+	TRACE_MATCH_UID = 1 << 0,
+	TRACE_MATCH_CGROUP = 1 << 1,
+	TRACE_MATCH_PID_NS = 1 << 2,
+	TRACE_MATCH_MNT_NS = 1 << 3,
+	TRACE_MATCH_EXE = 1 << 4,
+	TRACE_MATCH_COMM = 1 << 5,
+};
+
+/* Programs that others go on to. */
+enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_MAPS, TRACE_RARE_CNT };
+
+/* What one CPU has counted. seen = records in the ring + lost, always. */
+struct trace_cpu {
+	uint64_t seen;
+	uint64_t lost; /* because the ring was full */
+	uint64_t reserved[6]; /* no two CPUs write to one cache line */
+};
+
+/* What both sides touch while it runs: the only writable globals. */
+struct trace_shared {
+	uint64_t exit_ids[2][TRACE_IDS / 64];  /* by ABI: calls with a record at their end */
+	uint64_t enter_ids[2][TRACE_IDS / 64]; /* and at their beginning */
+	struct trace_cpu cpu[TRACE_CPUS];
+	uint64_t threads[TRACE_TIDS / 64];
+};
+
+#endif
