@@ -252,6 +252,9 @@ static const struct ops_param p_trace[] = {
 	{.name = "times", .type = OPS_FLAG, .letter = 'T', .help = "how long each call took"},
 	{.name = "string_max", .type = OPS_INT, .letter = 's', .value = "N", .help = "bytes of strings and buffers shown (32; JSON: 4096)"},
 	P_FLAG("stacks", "who called: the user's stack with each call"),
+	{.name = "rule", .type = OPS_STRING, .is_repeated = true, .value = "NAME|FILE|all",
+	 .help = "findings: what a rule describes (docs/rules.md); events only with -e"},
+	P_FLAG("rules", "the rules that come with scry"),
 	{.name = "until", .type = OPS_STRING, .value = "N|TIME", .help = "end after N events, or after 5s, 200ms"},
 	{.name = "to", .type = OPS_STRING, .value = "FILE", .help = "the text or JSON into a file"},
 	{NULL}};

@@ -9,6 +9,7 @@
 #include "live/trace/trace_btf.h"
 #include "live/trace/trace_count.h"
 #include "live/trace/trace_fds.h"
+#include "live/trace/trace_finding.h"
 #include "live/trace/trace_json.h"
 #include "live/trace/trace_ptrace.h"
 #include "live/trace/trace_text.h"
@@ -34,8 +35,10 @@ struct trace {
 	const struct ops_args *args;
 	const struct ses_trace_io *io;
 	enum form form;
-	uint64_t wanted[16];
+	uint64_t wanted[16];   /* calls a source has to give */
+	uint64_t shown[16];    /* with rules: those of -e, which are shown beside findings */
 	bool has_wanted;
+	struct trace_rules *rules;
 	pid_t pids[PID_MAX];
 	size_t pid_cnt;
 	const char *comm, *container;
@@ -230,12 +233,21 @@ static void put_table_row(struct trace *t, const struct trace_event *ev)
 	buf_add_ch(&t->out, '\n');
 }
 
+static bool is_of(const uint64_t bits[16], unsigned abi, int nr)
+{
+	const struct sysc *s = sysc_find(abi, nr);
+	int bit = s ? s->nr[TRACE_X86_64] : -1;
+	return bit >= 0 && bit < 16 * 64 && bits[bit / 64] >> (bit % 64) & 1;
+}
+
 /* Events that are no calls are of the JSON and the table; as lines only those strace shows. */
 static bool is_shown(const struct trace *t, const struct trace_event *ev)
 {
 	bool is_line = ev->kind == TRACE_SYSCALL || ev->kind == TRACE_SIGNAL || ev->kind == TRACE_EXIT || ev->kind == TRACE_LOST ||
 		       ev->kind == TRACE_PROBE;
 	if (t->comm && (!ev->comm || strcmp(ev->comm, t->comm) != 0))
+		return false;
+	if (t->rules && (ev->kind != TRACE_SYSCALL ? ev->kind != TRACE_LOST : !is_of(t->shown, ev->abi, ev->nr)))
 		return false;
 	if (t->container && (!ev->container || strncmp(ev->container, t->container, strlen(t->container)) != 0))
 		return false;
@@ -269,10 +281,23 @@ static bool gives_fd(const struct trace_event *ev)
 	return resolved.flags & SYSC_RET_FD;
 }
 
+static void on_finding(void *ctx, const struct trace_finding *f)
+{
+	struct trace *t = ctx;
+	if (t->form == FORM_JSON) {
+		trace_finding_json(f, &t->text, NULL, 0, &t->out);
+		buf_add_ch(&t->out, '\n');
+	} else {
+		trace_finding_text(f, &t->text, NULL, 0, &t->out);
+	}
+}
+
 static bool on_event(void *ctx, const struct trace_event *ev)
 {
 	struct trace *t = ctx;
 	bool goes_on = true, opens = t->fds && gives_fd(ev);
+	if (t->rules)
+		trace_rules_event(t->rules, ev);
 	if (opens) /* what the result is open on is shown with it */
 		trace_fds_event(t->fds, ev);
 	if (is_shown(t, ev)) {
@@ -400,6 +425,55 @@ static struct err *run_source(struct trace *t, int *ret_status)
 	return run_ptrace(t, ret_status);
 }
 
+/* --- rules ------------------------------------------------------------------------------------------------------------ */
+/* What descriptors and folders are is followed by these. */
+static const char *const fd_calls[] = {"open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "fcntl",
+				       "chdir", "fchdir", "socket", "socketpair", "accept", "accept4", "memfd_create", "pipe", "pipe2"};
+
+static struct err *load_rules(struct trace *t)
+{
+	size_t cnt;
+	const char *const *words = ops_arg_texts(t->args, "rule", &cnt);
+	struct err *e = cnt ? trace_rules_new(&t->rules) : NULL;
+	for (size_t i = 0; !e && i < cnt; i++)
+		e = trace_rules_add(t->rules, words[i]);
+	if (e || !cnt)
+		return e;
+	t->fds = t->fds ? t->fds : trace_fds_new(true);
+	if (!t->fds || !trace_rules_begin(t->rules, on_finding, t, t->fds))
+		return &err_nomem;
+	memcpy(t->shown, t->wanted, sizeof(t->shown)); /* nothing without -e */
+	size_t all;
+	const struct sysc *s = sysc_all(&all);
+	for (size_t i = 0; i < all; i++) {
+		if (s[i].nr[TRACE_X86_64] >= 0 && trace_rules_needs(t->rules, TRACE_X86_64, s[i].nr[TRACE_X86_64]))
+			want(t, &s[i], true);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(fd_calls); i++)
+		want(t, sysc_by_name(fd_calls[i], strlen(fd_calls[i])), true);
+	t->has_wanted = true;
+	return NULL;
+}
+
+/* `--rules`: a line each, or an object. */
+static struct err *list_rules(struct trace *t)
+{
+	struct trace_finding f;
+	t->form = t->io->is_json ? FORM_JSON : FORM_LINES;
+	struct err *e = trace_rules_new(&t->rules);
+	if (!e)
+		e = trace_rules_add(t->rules, "all");
+	for (size_t i = 0; !e && trace_rules_get(t->rules, i, &f); i++) {
+		if (t->form == FORM_JSON) {
+			trace_finding_json(&f, &t->text, NULL, 0, &t->out);
+			buf_add_ch(&t->out, '\n');
+		} else {
+			buf_printf(&t->out, "%-24s %-9s %-10s %s\n", f.rule, f.severity, f.technique ? f.technique : "", f.title);
+		}
+	}
+	return e;
+}
+
 static struct err *prepare(struct trace *t)
 {
 	struct err *e = read_args(t);
@@ -413,11 +487,22 @@ static struct err *prepare(struct trace *t)
 		if (!t->fds)
 			return &err_nomem;
 	}
+	e = load_rules(t);
+	if (e)
+		return e;
 	t->counts = ops_arg_is_set(t->args, "summary") ? trace_counts_new() : NULL;
 	t->begun_ns = t->flushed_ns = now_ns();
 	if (t->form == FORM_TABLE && !t->counts)
 		buf_printf(&t->out, "%11s  %7s  %-15s  %-18s  %-18s  %10s  %s\n", "SECONDS", "TID", "COMM", "EVENT", "RESULT", "USECS", "CALL");
 	return NULL;
+}
+
+static void tell_dropped(const struct trace *t, uint64_t cnt)
+{
+	char line[120];
+	snprintf(line, sizeof(line), "rules: %" PRIu64 " processes or beginnings of sequences were forgotten for want of room", cnt);
+	if (cnt)
+		t->io->say(t->io->ctx, line);
 }
 
 struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io, int *ret_status)
@@ -428,9 +513,12 @@ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io
 	t->args = args;
 	t->io = io;
 	*ret_status = -1;
-	struct err *e = prepare(t);
-	if (!e)
+	bool is_list = ops_arg_is_set(args, "rules");
+	struct err *e = is_list ? list_rules(t) : prepare(t);
+	if (!e && !is_list)
 		e = run_source(t, ret_status);
+	if (!e && t->rules && !is_list)
+		tell_dropped(t, trace_rules_finish(t->rules));
 	if (!e && t->counts)
 		put_summary(t);
 	if (!e && t->out.failed)
@@ -440,6 +528,7 @@ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io
 	buf_fini(&t->out);
 	trace_counts_free(t->counts);
 	trace_btf_free(t->btf);
+	trace_rules_free(t->rules);
 	trace_fds_free(t->fds);
 	free(t);
 	return e;

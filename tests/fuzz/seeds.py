@@ -9,6 +9,7 @@ keys   what a terminal sends
 edits  a made-up image by number and edits of it (fuzz_image.c)
 pclntab  Go function tables of all versions, behind a byte of options (fuzz_pclntab.c)
 trace    records of traces and a file of them, behind a byte that says which (fuzz_trace.c)
+rules    texts of rules, a zero byte, and bytes that events are made of (fuzz_rule.c)
 symfile  files of names as other programs write them, behind a byte that chooses the format (fuzz_symfile.c)
 results  what snippets hand over (fuzz_result.c)
 rpc    what a driver sends to a live workbench
@@ -22,6 +23,7 @@ dwarf  small programs with DWARF, and answers of the child that reads it (src/de
 """
 import json
 import os
+import random
 import re
 import shutil
 import struct
@@ -287,6 +289,29 @@ def symfile(folder):
                 f.write(bytes([option % 6]) + row.encode())
 
 
+RULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/live/trace/rules")
+
+
+def rules(folder):
+    """Each rule that comes with scry, with events: enough bytes that calls with texts are among them."""
+    rnd = random.Random(5)
+    events = [(101, 0), (257, 1), (59, 0), (10, 0), (42, 1), (33, 0), (437, 1)]
+    for name in sorted(os.listdir(RULES)):
+        with open(os.path.join(RULES, name), "rb") as f:
+            text = f.read()
+        out = b""
+        for kind, (nr, arg) in [(0, e) for e in events] + [(k, (0, 16)) for k in range(1, 9)]:
+            body = rnd.choice([b"/etc/shadow\0", b"/proc/1/mem\0", b"\2\0\x1f\x90\x7f\0\0\1", b"sh\0-i\0"])
+            out += struct.pack("<BBHBBbI3H", kind, 0x18, nr, rnd.randrange(8), rnd.randrange(8), rnd.choice([0, 3, -2]), rnd.randrange(1 << 20), 3, 2, 577)
+            out += b"bash\0\0\0\0/bin/sh\0" + bytes([arg, 0, len(body)]) + body
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(text + b"\0" + out)
+    for i, text in enumerate([b"rule a\n", b"rule a\ntitle t\nseverity low\nevent exec where (not (path ~ \"*\" or argv has \"-?\"))\nlet x = exe\n"
+                                                b"then dup2 within 9 s by tree where exe == $x and oldfd.path ~ \"socket*\"\n", b"rule a\nevent dup where pid ==\n"]):
+        with open(os.path.join(folder, f"t{i}"), "wb") as f:
+            f.write(text + b"\0" + bytes(range(200)))
+
+
 DOCS = [
     (0, '{"ops":[{"op":"rename","addr":"0x1139","name":"a"},{"op":"comment","addr":"main","kind":"block","text":"x\\ny"},'
         '{"op":"bookmark","addr":"_start","text":"b"},{"op":"patch","addr":"main","bytes":"c3 90"},{"op":"unpatch","addr":"main"}],'
@@ -535,7 +560,7 @@ def trace(folder):
 def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
-             "symfile": symfile, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
+             "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
              "project": project, "ir": ir, "box": box, "trace": trace}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)

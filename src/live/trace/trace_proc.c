@@ -152,3 +152,8 @@ size_t trace_procs_cmdline(pid_t pid, char *ret, size_t len)
 {
 	return read_file(pid, "cmdline", ret, len);
 }
+
+size_t trace_procs_environ(pid_t pid, char *ret, size_t len)
+{
+	return read_file(pid, "environ", ret, len);
+}

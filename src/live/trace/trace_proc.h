@@ -31,4 +31,7 @@ size_t trace_procs_threads(pid_t pid, pid_t *ret, size_t max);
 /* The arguments of the program, each with its NUL, as far as they fit into `len` bytes with one more NUL behind them. */
 size_t trace_procs_cmdline(pid_t pid, char *ret, size_t len);
 
+/* Its environment, likewise. */
+size_t trace_procs_environ(pid_t pid, char *ret, size_t len);
+
 #endif

@@ -27,7 +27,7 @@
 
 #define STRING_MAX 512
 #define STACK_MAX 4096
-#define ARGV_MAX 32768  /* bytes of the arguments of a program */
+#define ARGV_MAX 32768  /* bytes of the arguments of a program, and of its environment */
 #define BUCKETS 1024
 #define FILTER_MAX 1000 /* instructions */
 
@@ -259,11 +259,14 @@ static void on_exec(struct tracer *tr, struct thread *th)
 		}
 	}
 	trace_procs_renew(tr->procs, th->pid);
-	char args[ARGV_MAX + 1];
-	size_t len = trace_procs_cmdline(th->pid, args, sizeof(args));
-	struct trace_slot slot = {.arg = TRACE_ARG_ARGV, .len = (uint32_t)MIN(len, ARGV_MAX), .data = (const uint8_t *)args,
-				  .status = len > ARGV_MAX ? TRACE_TRUNCATED : TRACE_OK};
-	struct trace_event ev = {.kind = TRACE_EXEC, .slots = &slot, .nslots = 1};
+	char text[2][ARGV_MAX + 1];
+	struct trace_slot slots[2];
+	for (unsigned i = 0; i < 2; i++) {
+		size_t len = (i ? trace_procs_environ : trace_procs_cmdline)(th->pid, text[i], sizeof(text[i]));
+		slots[i] = (struct trace_slot){.arg = i ? TRACE_ARG_ENVP : TRACE_ARG_ARGV, .len = (uint32_t)MIN(len, ARGV_MAX),
+					       .data = (const uint8_t *)text[i], .status = len > ARGV_MAX ? TRACE_TRUNCATED : TRACE_OK};
+	}
+	struct trace_event ev = {.kind = TRACE_EXEC, .slots = slots, .nslots = 2};
 	give(tr, th, &ev);
 }
 
