@@ -139,10 +139,11 @@ def rehearse(session):
     db = scry.Database(Snippet(session, -1), session.path)
     names = {"__name__": "__main__", "db": db, "result": None}
     try:
-        exec(compile("result = db.heads(count=50)\nfor row in result: row.addr", "<snippet>", "exec"), names)
-    except scry.Error:
+        exec(compile("result = db.heads(count=200)\nfor row in result[:20]: row.addr", "<snippet>", "exec"), names)
+        # Standard output is nobody's yet.
+        names["result"]._send(1, "R")
+    except (scry.Error, OSError):
         pass
-    text_of(names["result"])
     text_of([{"addr": 1, "name": "a"}])
 
 

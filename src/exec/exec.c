@@ -27,6 +27,7 @@
 #define MEMORY_MB 1024
 #define POLL_MS 50
 #define PIPE_LEN (1 << 20)
+#define READ_LEN ((size_t)64 << 10)
 #define GRACE_NS 2000000000              /* past the deadline, until the warm interpreter itself is given up */
 
 enum run_end { RUN_DONE, RUN_RAISED, RUN_TIMEOUT, RUN_CANCELLED, RUN_KILLED, RUN_TOO_LONG, RUN_FULL };
@@ -174,8 +175,10 @@ static void take_output(struct run *r, int *fd, bool is_err)
 
 static void take_result(struct run *r)
 {
-	char *at = buf_room(&r->text, PIPE_LEN);
-	ssize_t n = at ? read(r->result, at, PIPE_LEN) : 0;
+	/* Most are short; what is long is read in ever longer pieces. */
+	size_t room = MIN(MAX(r->text.len, READ_LEN), (size_t)PIPE_LEN);
+	char *at = buf_room(&r->text, room);
+	ssize_t n = at ? read(r->result, at, room) : 0;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {

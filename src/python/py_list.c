@@ -596,13 +596,15 @@ static PyObject *list_json(PyObject *self, PyObject *unused)
 /* A snippet's result goes where it is waited for as it is written, without becoming an object of Python's. */
 static PyObject *list_send(PyObject *self, PyObject *args)
 {
+	struct py_list *l = (struct py_list *)self;
 	struct buf b = {0};
 	const char *before;
 	int fd;
 	if (!PyArg_ParseTuple(args, "is", &fd, &before))
 		return NULL;
+	(void)buf_room(&b, 1024 + (size_t)l->cols.row_cnt * 256);
 	buf_add_str(&b, before);
-	if (!put_list((struct py_list *)self, &b))
+	if (!put_list(l, &b))
 		return NULL;
 	bool is_ascii = !b.failed;
 	for (size_t i = 0; is_ascii && i < b.len; i++)

@@ -4,8 +4,8 @@
 
     bench_python.py --build BUILD [--work DIR] [--units N] [--rounds N] [--json]
 
-empty       an empty snippet by the operation, against a fork of the warm interpreter that ends at once
-heads       200 lines of the listing asked for in a snippet, against the empty one and 1.2 times the operation in this process
+empty       an empty snippet over the socket, against a fork of the warm interpreter that ends at once
+heads       200 lines of the listing asked for in a snippet, against two forks, or an empty one, and 1.2 times the operation over the socket
 bytes       a loop of `bytes` in a snippet, against the same loop in this process
 enumerate   100,000 functions into tuples, against making a list of the same tuples in Python
 serialise   10,000 small objects as a snippet's result is turned into text, against json.dumps
@@ -26,6 +26,9 @@ import time
 
 import generate
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from rpcclient import Server  # noqa: E402
+
 rows = []
 clock = time.perf_counter
 
@@ -33,7 +36,7 @@ clock = time.perf_counter
 def report(row, figure, bar, note, good=None):
     good = figure <= bar if good is None else good
     rows.append({"row": row, "figure": figure, "bar": bar, "meets": good, "note": note})
-    print(f"{row:34} {figure:>10.3g}  bar {bar:<8g} {'meets' if good else 'MISSES'}  {note}", flush=True)
+    print(f"{row:40} {figure:>10.3g}  bar {bar:<8g} {'meets' if good else 'MISSES'}  {note}", flush=True)
 
 
 def in_turn(rounds, *what):
@@ -90,20 +93,80 @@ def snippet(db, code, **more):
     return db._backend.session.json("exec", json.dumps({"code": code, **more}))
 
 
-def bench_empty(db, package, target, rounds):
-    forks = Forks(package, target)
-    snippet(db, "")
-    empty, _ = in_turn(rounds, lambda: snippet(db, ""), forks.one)
+class Socket:
+    """A server, and lines to it: a request and its answer, without reading what is in it."""
+
+    def __init__(self, build, work, target):
+        self.server = Server(os.path.join(build, "src/main/scry"), os.path.join(work, "socket"), target, env=dict(os.environ))
+        self.client = self.server.client()
+        self.client("open", file=target)
+
+    def ask(self, method, **params):
+        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
+
+        def once():
+            self.client.sock.sendall(line)
+            while not self.client.sock.recv(1 << 20).endswith(b"\n"):
+                pass
+
+        once()
+        return once
+
+    def end(self):
+        self.server.stop()
+
+
+HEADS = "result = db.heads('main', count=200)"
+HOOKED = "import sys\ndef hook(frame, event, arg): return hook\nsys.settrace(hook)\n" + HEADS + "\nsys.settrace(None)\n"
+
+
+def bench_snippets(build, work, package, target, rounds):
+    forks, far = Forks(package, target), Socket(build, work, target)
+    empty, heads, hooked = (far.ask("exec", code=code) for code in ("", HEADS, HOOKED))
+    op = far.ask("heads", addr="main", count=200)
+
+    def after_pause(run):
+        # A snippet rarely follows the one before at once.
+        def paused():
+            time.sleep(0.005)
+            began = clock()
+            run()
+            return clock() - began
+        return paused
+
+    def paired(*what):
+        times = [[] for _ in what]
+        for _ in range(rounds):
+            for run, to in zip(what, times):
+                to.append(run())
+        return times
+
+    def in_row(run):
+        """The mean of ten, one right behind the other."""
+        def ten():
+            began = clock()
+            for _ in range(10):
+                run()
+            return (clock() - began) / 10
+        return ten
+
+    def fork():
+        time.sleep(0.005)
+        forks.one()
+        return forks.times[-1]
+
+    own, full, traced, plain, base = paired(*map(after_pause, (empty, heads, hooked, op)), fork)
+    report("empty snippet, socket / fork and exit", min(own) / min(base), 2, f"{span(own)} / {span(base)}")
+    rounds = max(5, rounds // 10)
+    rows_own, rows_base = paired(in_row(empty), in_row(forks.one))
+    report("the same, ten in a row", min(rows_own) / min(rows_base), 2, f"{span(rows_own)} / {span(rows_base)}")
+    bar = 2 * min(base) + 1.2 * min(plain)
+    report("heads 200 in it / twice a fork + heads", min(full) / bar, 1,
+           f"{span(full)} / 2 x {span(base)} + 1.2 x {span(plain)}; under a trace hook {min(traced) / min(full):.2f}x")
+    bar = min(own) + 1.2 * min(plain)
+    report("heads 200 in it / an empty one + heads", min(full) / bar, 1, f"{span(full)} / {span(own)} + 1.2 x {span(plain)}")
     forks.end()
-    report("empty snippet / fork and exit", min(empty) / min(forks.times), 2, f"{span(empty)} / {span(forks.times)}")
-
-
-def bench_heads(db, rounds):
-    params = '{"addr":"main","count":200}'
-    empty, heads, op = in_turn(rounds, lambda: snippet(db, ""), lambda: snippet(db, "result = db.heads('main', count=200)"),
-                               lambda: db._backend.session.json("heads", params))
-    bar = min(empty) + 1.2 * min(op)
-    report("heads 200 in a snippet / its sum", min(heads) / bar, 1, f"{span(heads)} / empty {span(empty)} + 1.2 x {span(op)}")
+    far.end()
 
 
 LOOP = """
@@ -196,8 +259,7 @@ def main():
         os.environ["SCRY_STORE"] = os.path.join(work, "store")
         target = "/bin/bash"
         with scry.open(target) as db:
-            bench_empty(db, package, target, args.rounds)
-            bench_heads(db, args.rounds)
+            bench_snippets(os.path.abspath(args.build), work, package, target, args.rounds)
             bench_bytes(db, max(3, args.rounds // 10))
             bench_serialise(max(5, args.rounds // 5))
             bench_deadline(db, max(3, args.rounds // 20))

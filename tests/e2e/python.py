@@ -240,6 +240,82 @@ equal(sorted(results), list(range(6)), "several at once")
 
 # --- the same from a server ---
 
+def answer_of(d, op, args, kw):
+    """An answer, or what is said of why there is none."""
+    try:
+        answer = getattr(d, op)(*args, **kw)
+    except scry.Error as error:
+        return str(error), error.kind, error.fix
+    # The server says the path without links.
+    return without(as_json(answer), "rev", "file") if isinstance(answer, dict) else answer
+
+
+def check_far():
+    """What is no single operation: edits, errors, rows, columns, snippets, several threads, and which database is meant."""
+    both = (far, db)
+    equal(far.bytes(main, 64), db.bytes(main, 64), "bytes")
+    equal(far.bytes("main+4", 4), db.bytes(main + 4, 4), "bytes take a name")
+    equal(*(d.address("main+0x10") for d in both), "address")
+    equal(*([(f.addr, f.name, f.flags) for f in d.functions(limit=30)] for d in both), "rows and their values")
+    equal(*(d.functions().addr.tolist() for d in both), "columns, of a list that takes several pages")
+    equal(*(memoryview(d.functions(limit=9).addr).tolist() for d in both), "arrays")
+    equal(*(d.functions(limit=9).name.tolist() for d in both), "texts")
+    equal(*(d.functions(limit=9).tuples() for d in both), "tuples")
+    equal(*([h.spans for h in d.heads("main", count=9)] for d in both), "nested values")
+    equal(*(d.disasm(d.functions(limit=4)[3], limit=5).json() for d in both), "a row stands for its address")
+    first = far.functions(limit=4)
+    equal(far.functions(limit=4, cursor=first.next)[0].addr, db.functions(limit=1, offset=4)[0].addr, "a list goes on at its cursor")
+    asks = [("disasm", ("no_such_function",), {}), ("functions", (), {"limit": "many"}), ("heads", (0xffffffff80000000,), {}),
+            ("resolve", ("main",), {}), ("rename", ("main", "with space"), {}), ("functions", (), {"sort": "nothing"}), ("xrefs", (), {})]
+    for op, args, kw in asks:
+        if op == "xrefs":
+            equal(*(raised(lambda d=d: d.xrefs()) for d in both), "a parameter that is missing")
+        elif op == "resolve":
+            equal(*([(r.query, r.addr) for r in d.resolve("main", "nowhere")] for d in both), "resolve of what is not there")
+        else:
+            equal(*(answer_of(d, op, args, kw) for d in both), f"{op} {args} {kw}: is refused in the same words")
+    at = next(f for f in far.functions() if f.name.startswith("sub_") and f.callers)
+    with far.edit(note="far", dry_run=True) as e:
+        e.rename(at, "tried")
+    equal((e.results[0].status, db.address(at.name)), ("applied", at.addr), "a dry run changes nothing")
+    with far.edit(note="far") as e:
+        e.rename(at, "from_afar")
+        e.comment(at.addr, "two words")
+    equal((far.address("from_afar"), db.address("from_afar")), (at.addr, at.addr), "an edit is seen there and here")
+    equal([(r.op, r.author_kind, r.note) for r in far.journal() if r.rev == e.rev], [("rename", "script", "far"), ("comment", "script", "far")], "and is one revision")
+    err = fails("denied", "one refusal refuses all", lambda: far.edit([{"op": "rename", "addr": at.addr, "name": "good"}, {"op": "rename", "addr": main, "name": "a b"}]))
+    equal((len(err.results), far.address("from_afar")), (2, at.addr), "and nothing of it was made")
+    db.rename(at.addr, "from_here")
+    for _ in range(200):
+        if far.resolve("from_here")[0].addr == at.addr:
+            break
+        time.sleep(0.1)
+    equal(far.address("from_here"), at.addr, "what is edited here is seen there")
+    far.undo(1)
+    equal(far.multi({"ops": [{"op": "resolve", "params": {"name": ["main"]}}]})["results"][0]["items"][0]["addr"], main, "multi")
+    equal(far.exec(None, "one", code="print('p'); result = [len(db.functions()), args]").result, [len(db.functions()), ["one"]], "a snippet")
+    equal(far.exec(code="1 // 0").error.type, "ZeroDivisionError", "and what it raises")
+    found = []
+    asking = [threading.Thread(target=lambda n=n: found.append([far.functions(offset=n * 7 + i, limit=3)[0].addr for i in range(10)])) for n in range(6)]
+    [t.start() for t in asking]
+    [t.join() for t in asking]
+    equal(sorted(found), sorted([db.functions(offset=n * 7 + i, limit=3)[0].addr for i in range(10)] for n in range(6)), "threads take turns")
+    for which in (TARGET, os.path.basename(TARGET), 1):
+        with scry.connect(name, database=which) as other:
+            equal(other.info().entry, db.info().entry, f"database={which!r}")
+    with scry.connect(name, database="another") as other:
+        fails("not_found", "a database that is not open", lambda: other.info())
+
+
+def raised(run):
+    try:
+        run()
+    except Exception as error:  # noqa: BLE001
+        return type(error).__name__
+    return None
+
+
+
 name = os.path.join(WORK, "server")
 env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
 server = subprocess.Popen([SCRY, "serve", TARGET, "--socket", name], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -253,9 +329,11 @@ while far is None and server.poll() is None:
 if ok(far is not None, "connect"):
     while far.functions(limit=1).pending:
         time.sleep(0.1)
-    for op, args, kw in (("functions", (), {}), ("heads", ("main",), {"count": 40})):
-        equal(without(json.loads(getattr(far, op)(*args, **kw).json()), "next", "rev"), without(json.loads(getattr(db, op)(*args, **kw).json()), "next", "rev"),
-              f"{op} from the server is the same")
+    for op, args, kw in LISTS + [("look", ("main",), {})]:
+        equal(*(without(json.loads(getattr(d, op)(*args, **kw).json()), "next", "rev") for d in (far, db)), f"{op} {args} {kw}: from the server it is the same")
+    for op, args, kw in OBJECTS:
+        equal(*(answer_of(d, op, args, kw) for d in (far, db)), f"{op} {args} {kw}: from the server it is the same")
+    check_far()
     server.kill()
     server.wait()
     fails("io", "a server that went away", lambda: far.info())
