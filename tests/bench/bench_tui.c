@@ -5,6 +5,7 @@
  *   bench_tui page FILE   PAGE_NS PAGES: a page of the listing at 200x60 inside a process: the lines fetched, the frame
  *                         painted, its bytes made; median of the wall time of PAGES pages
  *   bench_tui line FILE   the same of one line scrolled
+ *   bench_tui c FILE      the same of one line of C
  *   bench_tui echo N      a program that answers each byte of a raw terminal with N bytes, as a frame would be
  */
 #include "tui/term/writer.h"
@@ -41,7 +42,7 @@ static bool draw(struct tui *t, struct term_writer *w, struct buf *out)
 	return term_writer_frame(w, &t->grid, t->cur_x, t->cur_y, out);
 }
 
-static int frames(const char *path, enum tui_action move)
+static int frames(const char *path, enum tui_action view, enum tui_action move)
 {
 	static struct tui t;
 	static uint64_t cost[PAGES];
@@ -55,6 +56,7 @@ static int frames(const char *path, enum tui_action move)
 		return 1;
 	}
 	term_theme(&w.palette, 0);
+	tui_act(&t, view);
 	for (int i = -80; i < PAGES; i++) {
 		uint64_t began = now_ns();
 		tui_act(&t, move);
@@ -98,11 +100,13 @@ static int echo(size_t len)
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "page"))
-		return frames(argv[2], TUI_PAGE_DOWN);
+		return frames(argv[2], TUI_NONE, TUI_PAGE_DOWN);
 	if (argc == 3 && !strcmp(argv[1], "line"))
-		return frames(argv[2], TUI_DOWN);
+		return frames(argv[2], TUI_NONE, TUI_DOWN);
+	if (argc == 3 && !strcmp(argv[1], "c"))
+		return frames(argv[2], TUI_VIEW_C, TUI_DOWN);
 	if (argc == 3 && !strcmp(argv[1], "echo"))
 		return echo(strtoul(argv[2], NULL, 10));
-	fprintf(stderr, "usage: bench_tui page FILE | line FILE | echo N\n");
+	fprintf(stderr, "usage: bench_tui page FILE | line FILE | c FILE | echo N\n");
 	return 2;
 }
