@@ -231,18 +231,28 @@ static bool insn_matches(struct search *q, uint32_t loc)
 	return is_imm ? imm_in_text(&t, q->imm, q->sn->arch->bits) : glob_match(q->what, q->what_len, t.text, t.len, true);
 }
 
+/* The first item that begins at from_va or behind it, or the last that begins before it; false when there is none. */
+static bool first_item(const struct search *q, uint64_t from_va, struct image_items *ret)
+{
+	const struct space *s = q->sn->space;
+	for (uint32_t k = 0; k < s->seg_cnt; k++) {
+		const struct space_seg *g = &s->segs[q->back ? s->seg_cnt - 1 - k : k];
+		uint64_t off = from_va > g->va ? from_va - g->va : 0;
+		if (!g->mem_len || (q->back ? !off : off >= g->mem_len))
+			continue;
+		uint32_t loc = (uint32_t)(g->loc + (q->back ? MIN(off, g->mem_len) - 1 : off));
+		bool is_found = image_items_from(q->sn->im, loc, ret);
+		/* An item that one is in the middle of has been seen. */
+		return is_found && !q->back && ret->loc < loc ? image_items_next(ret) : is_found;
+	}
+	return false;
+}
+
 static struct err *scan_insns(struct search *q, uint64_t from_va)
 {
 	struct image_items it;
-	const struct space *s = q->sn->space;
-	uint32_t loc = space_loc(s, from_va);
-	bool is_end = q->back && from_va == UINT64_MAX && s->seg_cnt;
 	struct err *e = NULL;
-	if (is_end)
-		loc = (uint32_t)(s->segs[s->seg_cnt - 1].loc + s->segs[s->seg_cnt - 1].mem_len - 1);
-	if (loc == LOC_NONE || !image_items_from(q->sn->im, loc, &it))
-		return NULL;
-	bool more = q->back && !is_end ? image_items_prev(&it) : true;
+	bool more = first_item(q, from_va, &it);
 	for (uint32_t steps = 1; more && !e && q->hits.cnt <= q->limit; steps++) {
 		if (it.kind == IMAGE_CODE && insn_matches(q, it.loc) &&
 		    (!VEC_PUSH(&q->hits, it.loc) || !VEC_PUSH(&q->lens, it.len)))

@@ -10,6 +10,7 @@ struct search_job {
 	struct tui_job job;
 	enum ses_search_kind kind;
 	char what[TUI_FILTER_MAX];
+	char word[TUI_FILTER_MAX]; /* a hit must have it whole, "": any will do */
 	uint64_t from;
 	bool back, has_wrapped, is_found;
 	uint64_t found;
@@ -19,12 +20,13 @@ struct search_job {
 
 struct prefix {
 	const char *text;
-	enum ses_search_kind kind;
+	int kind;
 };
 
 static const struct prefix prefixes[] = {
 	{"hex:", SES_SEARCH_BYTES}, {"bytes:", SES_SEARCH_BYTES}, {"text:", SES_SEARCH_TEXT}, {"rx:", SES_SEARCH_REGEX},
 	{"regex:", SES_SEARCH_REGEX}, {"imm:", SES_SEARCH_IMM}, {"insn:", SES_SEARCH_INSN},
+	{"c:", TUI_SEARCH_C},
 };
 
 int tui_search_kind(const char *text, const char **ret_what)
@@ -40,6 +42,23 @@ int tui_search_kind(const char *text, const char **ret_what)
 	return SES_SEARCH_TEXT;
 }
 
+static bool is_word_char(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '@';
+}
+
+/* Whether the word stands in a text as it is, in no longer one. */
+static bool has_word(struct ses_text t, const char *word)
+{
+	size_t len = strlen(word);
+	for (uint32_t i = 0; len <= t.len && i <= t.len - len; i++) {
+		bool is_there = !memcmp(t.s + i, word, len);
+		if (is_there && (!i || !is_word_char(t.s[i - 1])) && (i + len == t.len || !is_word_char(t.s[i + len])))
+			return true;
+	}
+	return false;
+}
+
 static void run_once(struct search_job *s, uint64_t from)
 {
 	struct ses_hit *hits;
@@ -48,6 +67,12 @@ static void run_once(struct search_job *s, uint64_t from)
 		s->err = ses_search(s->job.snap, &s->job.call, &ask, &s->arena, &hits);
 		if (s->err)
 			return;
+		if (ask.cnt && *s->word && !has_word(hits[0].text, s->word)) {
+			ask.from_va = hits[0].addr + !s->back;
+			ask.has_more = true;
+			arena_reset(&s->arena);
+			continue;
+		}
 		if (ask.cnt) {
 			s->is_found = true;
 			s->found = hits[0].addr;
@@ -102,6 +127,7 @@ static void start(struct tui *t, uint64_t from, bool back)
 	tui_search_cancel(t);
 	s->kind = (enum ses_search_kind)tui_search_kind(t->search_text, &what);
 	snprintf(s->what, sizeof(s->what), "%s", what);
+	snprintf(s->word, sizeof(s->word), "%s", t->search_word);
 	s->from = from;
 	s->back = back;
 	s->job.run = run;
@@ -135,16 +161,28 @@ static bool is_in_c(const struct tui *t)
 {
 	const char *what;
 	int kind = tui_search_kind(t->search_text, &what);
-	return tui_focus(t) == TUI_V_C && (what == t->search_text || kind == SES_SEARCH_REGEX);
+	return tui_focus(t) == TUI_V_C && (what == t->search_text || kind == SES_SEARCH_REGEX || kind == TUI_SEARCH_C);
+}
+
+static bool can_search(struct tui *t, const char *text)
+{
+	const char *what;
+	if (tui_search_kind(text, &what) != TUI_SEARCH_C)
+		return true;
+	tui_say(t, true, "unsupported: the C of all functions is not searched yet; Tab shows one, and / looks in it");
+	return false;
 }
 
 void tui_search_start(struct tui *t, const char *text, bool is_all, bool back)
 {
 	snprintf(t->search_text, sizeof(t->search_text), "%s", text);
+	*t->search_word = '\0';
 	if (!is_all && is_in_c(t)) {
 		tui_c_search(t, text, back, false);
 		return;
 	}
+	if (!can_search(t, text))
+		return;
 	if (!is_all) {
 		start(t, cursor_va(t) + !back, back);
 		return;
@@ -162,6 +200,8 @@ void tui_search_again(struct tui *t, bool back)
 		tui_c_search(t, t->search_text, back, false);
 		return;
 	}
+	if (!can_search(t, t->search_text))
+		return;
 	uint64_t va = cursor_va(t);
 	start(t, back ? va : va + 1, back);
 }
@@ -181,5 +221,6 @@ void tui_search_token(struct tui *t, bool back)
 		return;
 	}
 	snprintf(t->search_text, sizeof(t->search_text), "insn:*%.*s*", (int)word.len, word.s);
+	snprintf(t->search_word, sizeof(t->search_word), "%.*s", (int)word.len, word.s);
 	tui_search_again(t, back);
 }

@@ -606,7 +606,8 @@ bool tui_found_cancel(struct tui *t);
 /* The view of matches shows what was found since the last frame. */
 void tui_found_pump(struct tui *t);
 void tui_found_fini(struct tui *t);
-/* Splits "hex:de ad" into kind (enum ses_search_kind) and words. */
+#define TUI_SEARCH_C (SES_SEARCH_INSN + 1)
+/* Splits "hex:de ad" into kind (enum ses_search_kind, or TUI_SEARCH_C) and words. */
 int tui_search_kind(const char *text, const char **ret_what);
 
 /* --- projects ------------------------------------------------------------------------------------------------------------ */
@@ -720,6 +721,7 @@ struct tui {
 	bool is_message_bad;
 	unsigned said_from;            /* of what was said the first that drivers have not cleared */
 	char search_text[TUI_FILTER_MAX];
+	char search_word[TUI_FILTER_MAX]; /* that has to stand in what is found, "": nothing has to */
 	struct tui_job *search_job;
 	struct tui_job *found_job;     /* fills `found`, which the view of matches shows */
 	struct tui_found *found;

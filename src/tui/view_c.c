@@ -1038,9 +1038,10 @@ void tui_c_search(struct tui *t, const char *text, bool back, bool is_word)
 	struct tui_c_made *m = current(t);
 	const char *what = text;
 	uint64_t until = now_ns() + REGEX_NS;
-	bool is_regex = !is_word && tui_search_kind(text, &what) == SES_SEARCH_REGEX;
-	struct find f = {.what = text, .len = (uint32_t)strlen(text), .back = back, .is_word = is_word,
-			 .is_exact = is_word || is_upper_in(text)};
+	int kind = is_word ? SES_SEARCH_TEXT : tui_search_kind(text, &what);
+	bool is_regex = kind == SES_SEARCH_REGEX;
+	struct find f = {.what = what, .len = (uint32_t)strlen(what), .back = back, .is_word = is_word,
+			 .is_exact = is_word || is_upper_in(what)};
 	if (!m || !*what)
 		return;
 	struct err *e = is_regex ? regex_new(what, &f.rx) : NULL;

@@ -49,6 +49,18 @@ key C-u
 text once_more
 key Enter
 shows "and printed with its name" 'once_more_'
+key Tab
+shows "the listing" ' listing'
+key C-Home
+text '/insn:ret*'
+key Enter
+shows "an instruction is found" 'found: insn:ret*'
+text N
+shows "before the first is the last" 'past the end: insn:ret*'
+text K
+shows "(another message)" 'nothing on this line'
+key F3
+shows "behind the last is the first, though nothing is mapped at 0" 'past the end: insn:ret*'
 text q
 status "it is in the journal" 0 "$SCRY" journal prog
 like "as a name" 'once_more' "$OUT"

@@ -695,15 +695,23 @@ const char *ses_processor(uint32_t i)
 struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
 		       struct ses_hit **ret)
 {
-	uint64_t hit = FAKE_TEXT + 10 * FAKE_FUNC_LEN;
+	/* In instructions two: "xcallx" for "*call*", then "call". */
+	const uint64_t hits[] = {FAKE_TEXT + 10 * FAKE_FUNC_LEN, FAKE_TEXT + 12 * FAKE_FUNC_LEN};
+	size_t cnt = ask->kind == SES_SEARCH_INSN ? 2 : 1, len = strlen(ask->what);
 	*ret = ARENA_ARRAY(a, struct ses_hit, 1);
 	ask->cnt = 0;
 	ask->has_more = false;
 	ask->next_va = 0;
-	if (strcmp(ask->what, "absent") == 0 || (ask->back ? hit >= ask->from_va : hit < ask->from_va))
-		return NULL;
-	(*ret)[0] = (struct ses_hit){.addr = hit, .has_func = true, .func_addr = hit, .func = text("found_here"), .text = text("hit")};
-	ask->cnt = 1;
+	for (size_t k = 0; k < cnt && !ask->cnt && strcmp(ask->what, "absent"); k++) {
+		size_t i = ask->back ? cnt - 1 - k : k;
+		if (ask->back ? hits[i] >= ask->from_va : hits[i] < ask->from_va)
+			continue;
+		bool is_part = cnt == 2 && len > 2 && *ask->what == '*';
+		char *word = is_part ? arena_printf(a, i ? "%.*s" : "x%.*sx", (int)len - 2, ask->what + 1) : NULL;
+		(*ret)[0] = (struct ses_hit){.addr = hits[i], .has_func = true, .func_addr = hits[i], .func = text("found_here"),
+					     .text = text(word ? word : "hit")};
+		ask->cnt = 1;
+	}
 	return NULL;
 }
 

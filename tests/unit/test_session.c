@@ -319,6 +319,44 @@ static void test_cancel_and_deadline(void **state)
 	ses_close(s);
 }
 
+/* The hits one by one, each from behind the last, are the hits at once, in both directions. */
+static void test_search_goes_on(void **state)
+{
+	(void)state;
+	struct ses_opts opts = {0};
+	struct ses *s = open_target(&opts);
+	struct ses_snap *sn = ses_snap_get(s);
+	struct arena a = {0};
+	struct ses_hit *all, *one;
+	struct ses_search_ask ask = {.kind = SES_SEARCH_INSN, .what = "call*", .limit = 200};
+	assert_null(ses_search(sn, NULL, &ask, &a, &all));
+	uint32_t cnt = ask.cnt;
+	assert_true(cnt > 20);
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct ses_search_ask next = {.kind = SES_SEARCH_INSN, .what = "call*", .limit = 1, .from_va = i ? all[i - 1].addr + 1 : 0};
+		assert_null(ses_search(sn, NULL, &next, &a, &one));
+		assert_true(next.cnt == 1 && one[0].addr == all[i].addr);
+		struct ses_search_ask prev = {.kind = SES_SEARCH_INSN, .what = "call*", .limit = 1, .from_va = all[i].addr, .back = true};
+		assert_null(ses_search(sn, NULL, &prev, &a, &one));
+		assert_int_equal(prev.cnt, i > 0);
+		assert_true(!i || one[0].addr == all[i - 1].addr);
+	}
+	/* From where nothing is mapped: to the first and to the last of all. */
+	uint64_t last = UINT64_MAX;
+	for (int k = 0; k < 2; k++) {
+		struct ses_search_ask prev = {.kind = SES_SEARCH_INSN, .what = "call*", .limit = 1, .from_va = UINT64_MAX - (uint64_t)k, .back = true};
+		assert_null(ses_search(sn, NULL, &prev, &a, &one));
+		assert_true(prev.cnt == 1 && (!k || one[0].addr == last));
+		last = one[0].addr;
+	}
+	struct ses_search_ask none = {.kind = SES_SEARCH_INSN, .what = "call*", .limit = 1, .from_va = last + 1};
+	assert_null(ses_search(sn, NULL, &none, &a, &one));
+	assert_int_equal(none.cnt, 0);
+	arena_fini(&a);
+	ses_snap_put(sn);
+	ses_close(s);
+}
+
 static struct err *ask_op(struct ses_snap *sn, const char *name, const struct ses_call *call, struct buf *out)
 {
 	struct arena a = {0};
@@ -504,7 +542,7 @@ int main(void)
 		cmocka_unit_test(test_many_readers),
 		cmocka_unit_test(test_names_resolve_back),
 		cmocka_unit_test(test_rows_and_pages_agree),
-		cmocka_unit_test(test_cancel_and_deadline),
+		cmocka_unit_test(test_cancel_and_deadline), cmocka_unit_test(test_search_goes_on),
 		cmocka_unit_test(test_capabilities),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -390,8 +390,11 @@ static void test_c_regex(void **state)
 	assert_true(tui.is_message_bad);
 	keys("/ 'rx:nowhere.*here Enter");
 	assert_true(page_has("not in this function: rx:nowhere"));
-	keys("/ 'rx: Enter");
-	assert_true(tui.main_view == TUI_V_C);
+	keys("/ 'rx: Enter Ctrl+Home / 'c:b3: Enter");
+	assert_true(tui.main_view == TUI_V_C && page_has("b3:;") && page_has("found: c:b3:"));
+	/* Elsewhere it is not taken for text. */
+	keys("Tab / 'c:b3: Enter");
+	assert_true(tui.is_message_bad && page_has("the C of all functions is not searched yet"));
 	close_tui();
 }
 

@@ -131,6 +131,11 @@ static void test_peek_and_tokens(void **state)
 	assert_int_equal(tui.listing.va, start + 20);
 	keys("*");
 	assert_string_equal(tui.search_text, "insn:*call*");
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 12 * FAKE_FUNC_LEN); /* where it stands whole */
+	keys("#");
+	assert_true(page_has("found, past the end"));
+	keys("/ 'insn:*call* Enter");
+	assert_int_equal(tui.listing.va, FAKE_TEXT + 10 * FAKE_FUNC_LEN); /* any will do */
 	close_tui();
 }
 
