@@ -227,7 +227,8 @@ struct err *tui_far_rows(const struct tui_query *q, uint64_t local_total, struct
 		if (e)
 			return e;
 		char *addr = arena_printf(&ret->arena, "%llx", (unsigned long long)x->xref.from);
-		char *func = arena_printf(&ret->arena, "%s!%.*s", b.label, (int)x->xref.func.len, x->xref.func.s);
+		/* Of data the binary alone. */
+		char *func = arena_printf(&ret->arena, "%s%s%.*s", b.label, x->xref.func.len ? "!" : "", (int)x->xref.func.len, x->xref.func.s);
 		if (!addr || !func)
 			return &err_nomem;
 		*r = (struct tui_row){.va = x->xref.from, .has_va = true, .bin = x->binary + 1};

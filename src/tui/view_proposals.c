@@ -145,6 +145,20 @@ static const struct tui_list_ops proposals_list = {
 
 /* --- the one under the cursor ------------------------------------------------------------------------------------------ */
 
+/* Text with its tabs as blanks. */
+static void draw_tabbed(struct cells_pen *p, const char *s, uint32_t len)
+{
+	while (len) {
+		const char *tab = memchr(s, '\t', len);
+		uint32_t n = tab ? (uint32_t)(tab - s) : len;
+		cells_text(p, s, n);
+		if (tab)
+			cells_str(p, "    ");
+		s += n + (tab != NULL);
+		len -= n + (tab != NULL);
+	}
+}
+
 /* A value line by line, each behind its sign; the rows it took. */
 static int draw_value(struct tui *t, struct cells_rect r, char sign, struct ses_text v, enum term_role fg)
 {
@@ -157,7 +171,7 @@ static int draw_value(struct tui *t, struct cells_rect r, char sign, struct ses_
 		bool is_cut = row == r.h && at + len + 1 < v.len;
 		cells_printf(&p, " %c ", sign);
 		p.st.fg = (uint8_t)fg;
-		cells_text(&p, v.s + at, len);
+		draw_tabbed(&p, v.s + at, len);
 		if (is_cut)
 			cells_str(&p, " \xe2\x80\xa6");
 		at += len + 1;

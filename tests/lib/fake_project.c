@@ -142,9 +142,10 @@ struct err *ses_project_providers(struct ses_project *p, const struct ses_far_as
 struct err *ses_project_xrefs(struct ses_project *p, const struct ses_call *call, const struct ses_far_ask *ask, struct arena *a,
 			      struct ses_far_list *ret)
 {
-	ret->list = ARENA_NEW(a, struct ses_far_xref);
-	*ret->list = (struct ses_far_xref){0, {.from = FAKE_TEXT + 8, .kind = "call", .func = text("caller"), .text = text("call far")}};
-	ret->total = ask->binary == 1;
+	ret->list = ARENA_ARRAY(a, struct ses_far_xref, 2);
+	ret->list[1] = (struct ses_far_xref){0, {.from = FAKE_TEXT + 16, .kind = "offset", .func = text(""), .text = text("dq far")}};
+	ret->list[0] = (struct ses_far_xref){0, {.from = FAKE_TEXT + 8, .kind = "call", .func = text("caller"), .text = text("call far")}};
+	ret->total = ask->binary == 1 ? 2 : 0;
 	ret->cnt = (uint32_t)MIN(ret->total, ask->limit);
 	return NULL;
 }

@@ -344,7 +344,8 @@ static void test_search_goes_on(void **state)
 	/* From where nothing is mapped: to the first and to the last of all. */
 	uint64_t last = UINT64_MAX;
 	for (int k = 0; k < 2; k++) {
-		struct ses_search_ask prev = {.kind = SES_SEARCH_INSN, .what = "call*", .limit = 1, .from_va = UINT64_MAX - (uint64_t)k, .back = true};
+		struct ses_search_ask prev = {.kind = SES_SEARCH_INSN, .what = "call*", .limit = 1, .back = true};
+		prev.from_va = UINT64_MAX - (uint64_t)k;
 		assert_null(ses_search(sn, NULL, &prev, &a, &one));
 		assert_true(prev.cnt == 1 && (!k || one[0].addr == last));
 		last = one[0].addr;

@@ -923,7 +923,7 @@ static void test_proposals(void **state)
 	assert_true(page_has("it parses") && page_has("old -> parse") && page_has("struct s { int a; };"));
 	golden("proposals");
 	keys("j");
-	assert_true(page_has(" + struct s {") && page_has(" + };"));
+	assert_true(page_has(" + struct s {") && page_has(" +     int a;") && page_has(" + };"));
 	keys("j");
 	assert_true(page_has(" - old") && page_has(" ! stale: what it changes was changed since") && page_has("parse: *"));
 	keys("a");

@@ -90,7 +90,7 @@ static void test_lists(void **state)
 	assert_int_equal(tui.bin, 1);
 	assert_int_equal(tui.listing.va, FAKE_TEXT + 3 * FAKE_FUNC_LEN);
 	act(TUI_XREFS_TO);
-	assert_true(page_has("first!caller"));
+	assert_true(page_has("first!caller") && page_has("dq far") && !page_has("first! "));
 	tui.overlay_cnt = 0;
 	act(TUI_VIEW_STRINGS);
 	tui_scope(&tui);
