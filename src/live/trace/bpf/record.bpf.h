@@ -117,6 +117,28 @@ static __always_inline void load_args(struct trace_wire *w, struct pt_regs *regs
 #endif
 }
 
+/* ip, sp and the beginning of the stack. */
+static __always_inline void put_user(struct trace_wire_user *u, struct pt_regs *regs)
+{
+	uint32_t len = cfg.stack_len;
+#if defined(__TARGET_ARCH_arm64)
+	u->ip = LOAD(regs, user_regs.pc);
+	u->sp = LOAD(regs, user_regs.sp);
+#else
+	u->ip = LOAD(regs, ip);
+	u->sp = LOAD(regs, sp);
+#endif
+	u->area_len = (uint16_t)len;
+	u->stack_len = (uint16_t)len;
+	u->reserved = 0;
+	if (!len || !bpf_probe_read_user(u + 1, len, (void *)u->sp))
+		return;
+	uint32_t rest = -(uint32_t)u->sp & 4095 & ~7u; /* to the end of the page */
+	if (rest >= len || bpf_probe_read_user(u + 1, rest, (void *)u->sp))
+		rest = 0;
+	u->stack_len = (uint16_t)rest;
+}
+
 /* The flags of the record with this number: the reader has a timer, and is woken only now and then. */
 static __always_inline uint64_t wake(uint32_t seq)
 {

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What recording a system call costs: the table that scry has against a switch per argument, and both against a program
+ * that does nothing. bench_trace.py runs it and says what it means.
+ *
+ *   bench_encoder SWITCH.o sizes           a line a program: name, bytes of the object, xlated, jited, memlock
+ *   bench_encoder SWITCH.o encode ROUNDS   a line a round: ns per 1,000 runs by BPF statistics, of each call, table and switch
+ *   bench_encoder SWITCH.o floor ROUNDS    a line a round: CPU ns per call of this thread, for each of `floors`
+ *   bench_encoder SWITCH.o same            whether both write the same bytes
+ *   bench_encoder SWITCH.o loss EVENTS LEN calls as fast as one core makes them, a ring of LEN bytes: events a second, seen, received, lost
+ */
+#include "bench_encoder.h"
+
+#include "live/trace/sysc.h"
+#include "live/trace/trace_bpf.h"
+#include "live/trace/trace_bpf_lib.h"
+#include "live/trace/trace_event.h"
+#include "live/trace/trace_frame.h"
+#include "live/trace/trace_join.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/bpf.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RING_LEN (16u << 20)
+#define CALLS 5000
+
+static void die(const char *what)
+{
+	fprintf(stderr, "bench_encoder: %s\n", what);
+	exit(4);
+}
+
+/* --- the calls ----------------------------------------------------------------------------------------------------- */
+
+static const char *const argv_of[] = {"a", "bb", "ccc", NULL}, *const envp_of[] = {"K=V", NULL};
+static char image[64] = "an image";
+static struct iovec local = {image, 8}, remote = {image + 32, 8};
+static long out;
+
+static void do_execve(void) { syscall(SYS_execve, "/nowhere/at/all", argv_of, envp_of); }
+static void do_init_module(void) { syscall(SYS_init_module, image, 64, "param=1"); }
+static void do_process_vm_writev(void) { syscall(SYS_process_vm_writev, -1, &local, 1, &remote, 1, 0); }
+static void do_ptrace(void) { syscall(SYS_ptrace, 2, -1, &out, 0); }
+static void do_chdir(void) { syscall(SYS_chdir, "/tmp"); }
+static void do_getppid(void) { syscall(SYS_getppid); }
+static void do_arch_prctl(void)
+{
+#ifdef SYS_arch_prctl
+	syscall(SYS_arch_prctl, 0x1003, &out); /* ARCH_GET_FS */
+#else
+	do_getppid();
+#endif
+}
+
+static void (*const calls[])(void) = {do_execve, do_init_module, do_process_vm_writev, do_ptrace, do_arch_prctl, do_chdir};
+static const char *const call_names[] = {"execve", "init_module", "process_vm_writev", "ptrace", "arch_prctl", "chdir"};
+#define CALL_CNT 6
+
+/* --- programs ------------------------------------------------------------------------------------------------------ */
+
+struct object {
+	struct bpf_object *o;
+	struct bpf_program *program;
+	struct bpf_link *link;
+	struct trace_shared *shared;
+	uint64_t *consumer;
+	const uint64_t *producer;
+	size_t len; /* of the object file */
+};
+
+static const struct trace_bpf_lib *lib;
+
+static struct bpf_map *map_of(struct bpf_object *o, const char *end)
+{
+	for (struct bpf_map *m = lib->object_next_map(o, NULL); m; m = lib->object_next_map(o, m)) {
+		const char *name = lib->map_name(m);
+		if (strlen(name) >= strlen(end) && !strcmp(name + strlen(name) - strlen(end), end))
+			return m;
+	}
+	die("an object without its maps");
+	return NULL;
+}
+
+static void fill_switch(struct bench_config *b)
+{
+	for (int nr = 0; nr < TRACE_IDS - 1; nr++) {
+		const struct sysc *s = sysc_find(TRACE_X86_64, nr);
+		for (unsigned i = 0; s && i < s->nargs; i++) {
+			const struct sysc_arg *a = &s->a[i];
+			static const uint8_t types[SYSC_FETCH_COUNT] = {[SYSC_FETCH_STR] = BENCH_STR, [SYSC_FETCH_STRV] = BENCH_STRV,
+				[SYSC_FETCH_FIXED] = BENCH_FIXED_IN, [SYSC_FETCH_BYTES] = BENCH_BYTES_IN, [SYSC_FETCH_ARRAY] = BENCH_ARRAY_IN,
+				[SYSC_FETCH_SOCKADDR] = BENCH_BYTES_IN, [SYSC_FETCH_IOVEC] = BENCH_IOVEC_IN, [SYSC_FETCH_MSGHDR] = BENCH_MSGHDR};
+			static const uint16_t limits[SYSC_FETCH_COUNT] = {[SYSC_FETCH_STR] = 4096, [SYSC_FETCH_STRV] = 4095, [SYSC_FETCH_BYTES] = 32,
+				[SYSC_FETCH_ARRAY] = 512, [SYSC_FETCH_SOCKADDR] = 128, [SYSC_FETCH_IOVEC] = 32, [SYSC_FETCH_MSGHDR] = 32};
+			static const bool has_out[BENCH_MSGHDR + 1] = {[BENCH_FIXED_IN] = true, [BENCH_BYTES_IN] = true, [BENCH_IOVEC_IN] = true};
+			struct bench_arg *to = &b->calls[nr].args[i];
+			*to = (struct bench_arg){.type = types[a->fetch], .partner = (uint8_t)(a->partner < 0 ? 0 : a->partner),
+				.limit = a->fetch == SYSC_FETCH_FIXED ? a->size : limits[a->fetch]};
+			if (a->len == SYSC_LEN_PTR)
+				to->type = BENCH_SOCKADDR_OUT;
+			else if (a->dir == SYSC_OUT)
+				to->type = (uint8_t)(to->type + has_out[to->type]);
+			b->calls[nr].cnt += to->type != BENCH_NONE;
+		}
+	}
+}
+
+/* Loads the program of that name, with `stack` bytes of stack (-1: no ip and sp either). */
+static struct object load(const void *bytes, size_t len, const char *name, int stack)
+{
+	struct object ob = {.len = len, .o = lib->object_open_mem(bytes, len, NULL)};
+	if (!ob.o)
+		die("the object cannot be opened");
+	static const char *const names[] = {"trace_fork", "trace_exec", "trace_exit", "trace_rename", "trace_signal", "trace_sys_exit",
+		"trace_sys_enter", "trace_maps_exit", "trace_compat_exit", "trace_compat_enter", "bench_switch", "bench_empty"};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct bpf_program *p = lib->object_find_program_by_name(ob.o, names[i]);
+		if (p)
+			lib->program_set_autoload(p, !strcmp(names[i], name));
+	}
+	static struct trace_shared ids;
+	size_t n;
+	struct trace_config *cfg = lib->map_initial_value(map_of(ob.o, ".rodata"), &n);
+	cfg->flags = stack >= 0 ? TRACE_WIRE_USER : 0;
+	cfg->stack_len = stack > 0 ? (uint32_t)stack : 0;
+	cfg->fixed_len = (uint32_t)sizeof(struct trace_wire) + (stack >= 0 ? (uint32_t)sizeof(struct trace_wire_user) + cfg->stack_len : 0);
+	memset(&ids, 0, sizeof(ids));
+	uint64_t wanted[TRACE_IDS / 64] = {0}; /* and no others, such as those that attach */
+	for (int i = 0; i <= CALL_CNT; i++) {
+		const char *call = i < CALL_CNT ? call_names[i] : "getppid";
+		int nr = sysc_by_name(call, strlen(call))->nr[TRACE_X86_64];
+		wanted[nr / 64] |= 1ull << (nr % 64);
+	}
+	trace_plan_fill(&(struct trace_plan){.ids = {wanted, wanted}}, cfg, &ids);
+	if (!strcmp(name, "bench_switch"))
+		fill_switch(lib->map_initial_value(map_of(ob.o, ".rodata.bench"), &n));
+	if (lib->object_load(ob.o) < 0)
+		die("the kernel does not load the programs (root is needed)");
+	ob.program = lib->object_find_program_by_name(ob.o, name);
+	ob.shared = mmap(NULL, sizeof(*ob.shared), PROT_READ | PROT_WRITE, MAP_SHARED, lib->map_fd(map_of(ob.o, ".bss")), 0);
+	int ring = lib->map_fd(map_of(ob.o, "ring"));
+	ob.consumer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
+	ob.producer = mmap(NULL, 4096 + 2 * RING_LEN, PROT_READ, MAP_SHARED, ring, 4096);
+	if (ob.shared == MAP_FAILED || ob.consumer == MAP_FAILED || ob.producer == MAP_FAILED)
+		die("maps cannot be mapped");
+	memcpy(ob.shared->exit_ids, ids.exit_ids, sizeof(ids.exit_ids));
+	pid_t tid = getpid();
+	ob.shared->threads[tid / 64] |= 1ull << (tid % 64);
+	return ob;
+}
+
+static void attach(struct object *ob)
+{
+	ob->link = lib->program_attach(ob->program);
+	if (!ob->link)
+		die("the kernel does not attach the programs");
+}
+
+/* Detaches, and takes what is in the ring away. */
+static void detach(struct object *ob)
+{
+	lib->link_destroy(ob->link);
+	__atomic_store_n(ob->consumer, __atomic_load_n(ob->producer, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+}
+
+static struct bpf_prog_info info_of(const struct object *ob)
+{
+	struct bpf_prog_info info = {0};
+	union bpf_attr attr = {.info = {.bpf_fd = (uint32_t)lib->program_fd(ob->program), .info_len = sizeof(info), .info = (uintptr_t)&info}};
+	if (syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr)) < 0)
+		die("the kernel does not tell of programs");
+	return info;
+}
+
+static unsigned memlock_of(const struct object *ob)
+{
+	char path[64], line[128];
+	unsigned n = 0;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", lib->program_fd(ob->program));
+	FILE *f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "memlock: %u", &n);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void *slurp(const char *path, size_t *ret_len)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		die("the object of the switch is not there");
+	void *p = malloc((size_t)st.st_size);
+	if (!p || read(fd, p, (size_t)st.st_size) != st.st_size)
+		die("the object of the switch cannot be read");
+	close(fd);
+	*ret_len = (size_t)st.st_size;
+	return p;
+}
+
+/* --- what is measured ---------------------------------------------------------------------------------------------- */
+
+static void sizes(struct object *ob, const char *name)
+{
+	struct bpf_prog_info i = info_of(ob);
+	printf("%s %zu %u %u %u\n", name, ob->len, i.xlated_prog_len, i.jited_prog_len, memlock_of(ob));
+}
+
+static void encode(struct object obs[2], int rounds)
+{
+	union bpf_attr attr = {.enable_stats = {.type = BPF_STATS_RUN_TIME}};
+	int fd = (int)syscall(SYS_bpf, BPF_ENABLE_STATS, &attr, sizeof(attr));
+	if (fd < 0)
+		die("the kernel keeps no statistics of programs");
+	for (int r = 0; r < rounds; r++) {
+		for (int c = 0; c < CALL_CNT; c++) {
+			for (int v = 0; v < 2; v++) {
+				struct object *ob = &obs[(v + r) % 2]; /* who is first changes */
+				attach(ob);
+				struct bpf_prog_info from = info_of(ob);
+				for (int i = 0; i < CALLS; i++)
+					calls[c]();
+				struct bpf_prog_info to = info_of(ob);
+				detach(ob);
+				printf("%s/%s %.0f ", ob == obs ? "table" : "switch", call_names[c],
+				       1000.0 * (double)(to.run_time_ns - from.run_time_ns) / (double)(to.run_cnt - from.run_cnt));
+			}
+		}
+		printf("\n");
+	}
+	close(fd);
+}
+
+static double cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+/* CPU ns per call, of the mix without execve or of a call with numbers alone. */
+static double loop_ns(bool is_mix)
+{
+	double from = cpu_ns();
+	for (int i = 0; i < CALLS; i++) {
+		if (is_mix)
+			calls[1 + i % 5]();
+		else
+			do_getppid();
+	}
+	return (cpu_ns() - from) / CALLS;
+}
+
+static void floors(struct object *empty, struct object plain, struct object stack, int rounds)
+{
+	/* Refused: by the call's bit, by the thread's. */
+	for (int r = 0; r < rounds; r++) {
+		for (int is_mix = 0; is_mix < 2; is_mix++) {
+			const char *kind = is_mix ? "mix" : "scalar";
+			printf("%s/none %.2f ", kind, loop_ns(is_mix));
+			attach(empty);
+			printf("%s/empty %.2f ", kind, loop_ns(is_mix));
+			detach(empty);
+			attach(&plain);
+			printf("%s/plain %.2f ", kind, loop_ns(is_mix));
+			detach(&plain);
+			attach(&stack);
+			printf("%s/stack %.2f ", kind, loop_ns(is_mix));
+			detach(&stack);
+			uint64_t ids[TRACE_IDS / 64];
+			memcpy(ids, stack.shared->exit_ids[0], sizeof(ids));
+			memset(stack.shared->exit_ids[0], 0, sizeof(ids));
+			attach(&stack);
+			printf("%s/by_id %.2f ", kind, loop_ns(is_mix));
+			memcpy(stack.shared->exit_ids[0], ids, sizeof(ids));
+			pid_t tid = getpid();
+			stack.shared->threads[tid / 64] &= ~(1ull << (tid % 64));
+			printf("%s/by_thread %.2f ", kind, loop_ns(is_mix));
+			stack.shared->threads[tid / 64] |= 1ull << (tid % 64);
+			detach(&stack);
+		}
+		printf("\n");
+	}
+}
+
+/* The slots of the next record in the ring, which is taken away. */
+static size_t take_record(struct object *ob, uint8_t *ret, size_t max)
+{
+	const uint8_t *ring = (const uint8_t *)ob->producer + 4096;
+	uint32_t head = *(const uint32_t *)(ring + (*ob->consumer & (RING_LEN - 1)));
+	size_t len = head & ~(TRACE_FRAME_BUSY | TRACE_FRAME_DISCARDED);
+	const uint8_t *rec = ring + (*ob->consumer & (RING_LEN - 1)) + TRACE_FRAME_LEN;
+	if (*ob->consumer == *ob->producer || len > max)
+		return 0;
+	memcpy(ret, rec, len);
+	*ob->consumer += trace_frame_len(head);
+	/* Time, number, CPU and what is in registers by chance. */
+	struct trace_wire w;
+	memcpy(&w, ret, sizeof(w));
+	w = (struct trace_wire){.nr = w.nr, .kind = w.kind, .flags = w.flags, .args = {w.args[0], w.args[1]}, .ret = w.ret};
+	memcpy(ret, &w, sizeof(w));
+	return len;
+}
+
+static bool same(struct object obs[2])
+{
+	static uint8_t recs[2][32768];
+	bool all = true;
+	for (int c = 0; c < CALL_CNT; c++) {
+		size_t len[2];
+		for (int v = 0; v < 2; v++) {
+			attach(&obs[v]);
+			calls[c]();
+			lib->link_destroy(obs[v].link);
+			len[v] = take_record(&obs[v], recs[v], sizeof(recs[v]));
+			detach(&(struct object){.consumer = obs[v].consumer, .producer = obs[v].producer, .link = NULL});
+		}
+		/* The stack below what was called holds the calls between. */
+		size_t fixed = sizeof(struct trace_wire);
+		bool is_same = len[0] && len[0] == len[1] && !memcmp(recs[0], recs[1], fixed) &&
+			       !memcmp(recs[0] + fixed + 280, recs[1] + fixed + 280, len[0] - fixed - 280);
+		printf("%s %zu bytes: %s\n", call_names[c], len[0], is_same ? "the same" : "NOT the same");
+		all = all && is_same;
+	}
+	return all;
+}
+
+/* --- loss ---------------------------------------------------------------------------------------------------------- */
+
+static bool sink(void *ctx, const struct trace_event *ev)
+{
+	return true;
+}
+
+static struct err *join_chunk(void *ctx, const uint8_t *chunk, size_t len)
+{
+	bool more;
+	return trace_join_chunk(ctx, chunk, len, &more);
+}
+
+static void check(struct err *e)
+{
+	if (e)
+		die(e->text);
+}
+
+static void loss(long events, uint32_t ring_len)
+{
+	struct trace_bpf *t;
+	struct trace_bpf_options opt = {.scope = {.own = true}, .ring_len = ring_len};
+	check(trace_bpf_open(&opt, &t));
+	struct trace_join *j = trace_join_new(sink, NULL);
+	int go[2];
+	double *took = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!j || took == MAP_FAILED || pipe(go))
+		die("no memory");
+	pid_t pid = fork();
+	if (!pid) {
+		char byte;
+		struct timespec a, b;
+		close(go[1]);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		clock_gettime(CLOCK_MONOTONIC, &a);
+		for (long i = 0; i < events; i++)
+			do_getppid();
+		clock_gettime(CLOCK_MONOTONIC, &b);
+		*took = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
+		_exit(0);
+	}
+	check(trace_bpf_add(t, pid));
+	if (write(go[1], "", 1) != 1)
+		die("the subject is gone");
+	bool any = true, is_over = false;
+	while (any || !is_over) {
+		trace_bpf_wait(t, 2);
+		is_over = is_over || waitpid(pid, NULL, WNOHANG) == pid;
+		do
+			check(trace_bpf_drain(t, join_chunk, j, &any));
+		while (any);
+	}
+	trace_bpf_stop(t);
+	check(trace_bpf_drain(t, join_chunk, j, &any));
+	size_t cnt;
+	uint64_t seen = 0;
+	const struct trace_cpu *cpus = trace_bpf_cpus(t, &cnt);
+	for (size_t i = 0; i < cnt; i++)
+		seen += cpus[i].seen;
+	trace_join_end(j, cpus, cnt);
+	struct trace_totals totals = trace_join_totals(j);
+	printf("%.0f %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", (double)events / *took, seen, totals.received, totals.lost);
+	trace_join_free(j);
+	trace_bpf_close(t);
+}
+
+int main(int argc, char **argv)
+{
+	size_t table_len, switch_len;
+	const void *table = trace_bpf_object(0, &table_len);
+	struct err *e = trace_bpf_lib(&lib);
+	if (argc < 3 || !table || e)
+		die("built without eBPF, or used the wrong way");
+	void *bytes = slurp(argv[1], &switch_len);
+	int rounds = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 1;
+	if (!strcmp(argv[2], "loss") && argc > 4) {
+		loss(strtol(argv[3], NULL, 10), (uint32_t)strtol(argv[4], NULL, 10));
+		return 0;
+	}
+	struct object obs[2] = {load(table, table_len, "trace_sys_exit", 256), load(bytes, switch_len, "bench_switch", 256)};
+	struct object empty = load(bytes, switch_len, "bench_empty", -1);
+	if (!strcmp(argv[2], "sizes")) {
+		sizes(&obs[0], "table");
+		sizes(&obs[1], "switch");
+	} else if (!strcmp(argv[2], "encode")) {
+		encode(obs, rounds);
+	} else if (!strcmp(argv[2], "same")) {
+		return !same(obs);
+	} else if (!strcmp(argv[2], "floor")) {
+		floors(&empty, load(table, table_len, "trace_sys_exit", -1), obs[0], rounds);
+	}
+	return 0;
+}
