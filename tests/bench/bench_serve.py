@@ -48,11 +48,15 @@ class Bench:
         while not os.path.exists(self.echo_path):
             time.sleep(0.01)
 
+    @staticmethod
+    def pin(pid, cores):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setaffinity(int(task), cores)
+
     def on(self, cores):
         """Both ends of whatever comes next run on these: on one, where waking the other end costs the least and is the same each time."""
         for pid in (self.server.proc.pid, self.echo.pid):
-            for task in os.listdir(f"/proc/{pid}/task"):
-                os.sched_setaffinity(int(task), cores)
+            self.pin(pid, cores)
         self.client_cores = cores
 
     def tool(self, *words):
@@ -173,8 +177,7 @@ class Bench:
             try:
                 with_client = server.client()
                 entry = with_client("open", file=target) and with_client("info")["entry"]
-                for task in os.listdir(f"/proc/{server.proc.pid}/task"):
-                    os.sched_setaffinity(int(task), self.client_cores)
+                self.pin(server.proc.pid, self.client_cores)
                 text = line("heads", addr=entry, count=1)
                 got = [self.tool("connect", self.echo_path, 300, PING, "@" + server.path, text) for _ in range(self.args.rounds)]
             finally:
@@ -191,6 +194,15 @@ class Bench:
         rate, least, most, theirs = self.tool("mix", self.server.path, clients, ms, *lines)[0]
         return rate, least, most, (self.cpu_ns(self.server.proc.pid) - before) / 1000 / (rate * ms / 1000), theirs
 
+    def apart(self, other, lines):
+        """Answers a second of two servers that share nothing, each with a client on a core of its own."""
+        pairs = ((self.server, self.cores[:1]), (other, self.cores[-1:]))
+        for server, cores in pairs:
+            self.pin(server.proc.pid, cores)
+        tools = [subprocess.Popen([self.args.tool, "mix", server.path, "1", "400", *lines], stdout=subprocess.PIPE, text=True,
+                                  preexec_fn=lambda cores=cores: os.sched_setaffinity(0, cores)) for server, cores in pairs]
+        return sum(float(t.communicate()[0].split()[0]) for t in tools)
+
     def clients(self):
         addrs = [f["addr"] for f in self.client("functions", limit=64)["items"]]
         lines = [line("heads", addr=a, count=50) for a in addrs[:16]] + [line("xrefs", addr=a) for a in addrs[16:24]] + [line("info"), PING]
@@ -204,7 +216,9 @@ class Bench:
                 c("comment", addr=addrs[i % len(addrs)], text=str(i))
         editor = threading.Thread(target=edit)
         editor.start()
-        one, eight = [], []
+        one, eight, two = [], [], []
+        other = Server(self.args.scry, self.root + "/o", TARGET, env=self.env)
+        other.client()("open", file=TARGET)
         # One client is quickest where both ends share a core, and that is what eight are held against. Whatever else the machine does takes
         # away from either side: of many short rounds the best tells what the server can do.
         for _ in range(4 * self.args.rounds):
@@ -212,6 +226,8 @@ class Bench:
             one.append(self.mix(1, lines))
             self.on(self.cores)
             eight.append(self.mix(8, lines))
+            two.append(self.apart(other, lines))
+        other.stop()
         stop.set()
         editor.join()
         bar = 6 if len(self.cores) >= 8 else 1.6
@@ -220,6 +236,8 @@ class Bench:
         print(f"{'8 clients during edits, answers a second over one client':<66} {value:8.2f}x (at least {bar}x on {len(self.cores)} cores)"
               f"{'' if value >= bar else '  UNDER'}  {one[0]:.0f} and {eight[0]:.0f}; least and most of a client {eight[1]:.0f} {eight[2]:.0f}; "
               f"processor time of the server and a client {one[3]:.1f} {one[4]:.1f} and {eight[3]:.1f} {eight[4]:.1f} us")
+        print(f"{'two servers with a client each, a core for each pair, over one':<66} {max(two) / one[0]:8.2f}x  {max(two):.0f}; 8 clients give "
+              f"{eight[0] / max(two):.2f} of that")
 
     def soak(self, total):
         rnd = random.Random(1)
