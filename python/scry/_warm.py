@@ -376,16 +376,16 @@ class Warm:
         status, why, is_heard = self.wait(spare, request["until_ns"])
         if is_heard:
             self.sock.sendall(f"status {status} {why}\n".encode())
-        # Emptied before the next one can begin.
-        spare.reap()
-        if any(os.scandir(self.folder)):
-            subprocess.run(["rm", "-rf", "--", *[e.path for e in os.scandir(self.folder)]], check=False)
-        if is_heard:
-            # Forking, and copying what both touch, takes longer than most snippets: that is done before the next one comes.
+            # Forking, and copying what both touch, takes longer than most snippets: that is done before the next one comes, and while what
+            # the last one had is taken apart.
             try:
                 self.spare = Spare(self)
             except OSError:
                 self.spare = None
+        # Emptied before the next one can begin.
+        spare.reap()
+        if any(os.scandir(self.folder)):
+            subprocess.run(["rm", "-rf", "--", *[e.path for e in os.scandir(self.folder)]], check=False)
         return is_heard
 
 

@@ -7,7 +7,8 @@
  *                                            go there. Unless N is 1 each was asked thrice before
  *   bench_serve connect SOCKET N LINE...     the same with a connection each time
  *   bench_serve page FILE N OP PARAMS...     the operation in this process, N times with each parameters in turn; processor and wall
- *                                            microseconds of one, and its bytes
+ *                                            microseconds of one, and its bytes. If N is 1 the first parameters do not count, else
+ *                                            each was done thrice before
  *   bench_serve mix SOCKET CLIENTS MS LINE...  so many clients, a thread each, asking these in turn; answers a second, the least and the
  *                                            most of one client, and the clients' processor microseconds for one
  */
@@ -156,8 +157,9 @@ static int page(const char *file, unsigned n, const char *op, char **params, int
 			die(params[k]);
 	}
 	double cpu = 0, wall = 0, bytes = 0;
-	for (unsigned i = 0; i < (n + 3) * (unsigned)cnt; i++) {
-		if (i == 3 * (unsigned)cnt) {
+	unsigned before = n > 1 ? 3 * (unsigned)cnt : 1;
+	for (unsigned i = 0; i < (n > 1 ? n + 3 : 1) * (unsigned)cnt; i++) {
+		if (i == before) {
 			cpu = now_us(CLOCK_PROCESS_CPUTIME_ID);
 			wall = now_us(CLOCK_MONOTONIC);
 			bytes = 0;
@@ -172,7 +174,7 @@ static int page(const char *file, unsigned n, const char *op, char **params, int
 		ses_snap_put(sn);
 		arena_reset(&a);
 	}
-	double times = n * (double)cnt;
+	double times = n > 1 ? n * (double)cnt : cnt - 1;
 	printf("%.3f %.3f %.0f\n", (now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu) / times, (now_us(CLOCK_MONOTONIC) - wall) / times, bytes / times);
 	ses_close(s);
 	return 0;
