@@ -35,6 +35,7 @@ static bool read_user(struct cur *c, struct trace_event *ev)
 	memcpy(&u, p, sizeof(u));
 	ev->ip = u.ip;
 	ev->sp = u.sp;
+	ev->bp = u.sp + u.bp_off;
 	const uint8_t *stack = cur_bytes(c, u.area_len);
 	if (!stack || u.stack_len > u.area_len)
 		return false;
@@ -76,18 +77,9 @@ static bool take_own(struct trace_record *r, const struct trace_slot *s)
 			memcpy(&r->proc, s->data, sizeof(r->proc));
 		r->proc.comm[sizeof(r->proc.comm) - 1] = '\0';
 		return true;
-	case TRACE_WIRE_ARG_FILE:
-		r->has_file = s->len == sizeof(r->file);
-		if (r->has_file)
-			memcpy(&r->file, s->data, sizeof(r->file));
-		return true;
 	case TRACE_WIRE_ARG_CONTAINER:
 		r->container = s->data;
 		r->container_len = s->len;
-		return true;
-	case TRACE_WIRE_ARG_AUXV:
-		r->auxv = s->data;
-		r->auxv_len = s->len;
 		return true;
 	default:
 		return false;
@@ -143,9 +135,9 @@ bool trace_decode(const uint8_t *rec, size_t len, struct trace_record *r)
 {
 	struct cur c = cur_make(rec, len, false);
 	struct trace_wire w;
-	r->has_proc = r->has_file = false;
-	r->container = r->auxv = NULL;
-	r->container_len = r->auxv_len = 0;
+	r->has_proc = false;
+	r->container = NULL;
+	r->container_len = 0;
 	if (len > TRACE_WIRE_MAX || !read_wire(&c, r, &w))
 		return false;
 	if (w.flags & TRACE_WIRE_USER && !read_user(&c, &r->ev))
@@ -192,7 +184,8 @@ void trace_encode(const struct trace_event *ev, struct buf *b)
 		buf_add(b, &ev->ns, sizeof(ev->ns));
 	if (ev->ip) {
 		uint16_t area = (uint16_t)(MIN(ev->nstack, 2048u) & ~7u);
-		struct trace_wire_user u = {.ip = ev->ip, .sp = ev->sp, .area_len = area, .stack_len = area};
+		struct trace_wire_user u = {.ip = ev->ip, .sp = ev->sp, .area_len = area, .stack_len = area,
+			.bp_off = (uint32_t)(ev->bp - ev->sp)};
 		buf_add(b, &u, sizeof(u));
 		buf_add(b, ev->stack, area);
 	}

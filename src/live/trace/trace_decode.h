@@ -14,11 +14,10 @@ struct trace_record {
 	struct trace_event ev;        /* without what only the join knows: comm, exe, container, pid, ppid */
 	uint8_t kind;                 /* enum trace_kind or TRACE_WIRE_NUMBERS */
 	uint32_t seq;
-	bool has_proc, has_file;
+	bool has_proc;
 	struct trace_wire_proc proc;
-	struct trace_wire_file file;
-	const uint8_t *container, *auxv;
-	uint32_t container_len, auxv_len;
+	const uint8_t *container;
+	uint32_t container_len;
 	struct trace_slot slots[TRACE_SLOT_MAX];
 	char paths[2][TRACE_PATH_MAX];
 };

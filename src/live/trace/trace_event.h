@@ -83,6 +83,7 @@ struct trace_event {
 	uint64_t args[6]; /* registers, whole; an int is in the lower half */
 	int64_t ret;      /* -1..-4095: errno */
 	uint64_t ip, sp;  /* of the user, 0 = not known */
+	uint64_t bp;      /* frame pointer, 0 = not known; if it leads out of the stack that is here, only its lower half is right */
 	const uint8_t *stack; /* nstack bytes from sp on */
 	uint32_t nstack;
 	uint32_t nslots;

@@ -103,7 +103,7 @@ static struct err *write_head(struct trace_writer *w)
 	buf_printf(&b, "frame len:u32 number:u32\n"
 		       "record time:u64 tid:u32 seq:u32 nr:i32 cpu:u16 kind:u8 flags:u8 args:u64[6] ret:i64\n"
 		       "timed ns:u64\n"
-		       "user ip:u64 sp:u64 area_len:u16 stack_len:u16 reserved:u32 stack:u8[area_len]\n"
+		       "user ip:u64 sp:u64 area_len:u16 stack_len:u16 bp_off:u32 stack:u8[area_len]\n"
 		       "slot len:u16 arg:u8 how:u8 full:u32 bytes:u8[len]\n");
 	if (w->command)
 		buf_printf(&b, "command %s\n", w->command);

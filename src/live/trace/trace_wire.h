@@ -41,7 +41,7 @@ struct trace_wire_user {
 	uint64_t sp;
 	uint16_t area_len;  /* bytes that follow, a multiple of 8 */
 	uint16_t stack_len; /* the first of them that were read from sp on */
-	uint32_t reserved;
+	uint32_t bp_off;    /* lower half of frame pointer less sp: of use where it points into the stack that was read */
 };
 
 struct trace_wire_slot {
@@ -62,7 +62,7 @@ enum {
  * that was left out of the file. */
 #define TRACE_WIRE_NUMBERS 0x80
 
-/* Slots that only the join of records reads. */
+/* Slots beside TRACE_ARG_*: FILE and AUXV are passed on for those who want to know what is mapped (trace_site.h). */
 enum { TRACE_WIRE_ARG_PROC = 24, TRACE_WIRE_ARG_AUXV, TRACE_WIRE_ARG_CONTAINER, TRACE_WIRE_ARG_FILE, TRACE_WIRE_ARG_NS };
 
 /* What is known of a thread when it was made, became another program, or was found. */

@@ -120,23 +120,24 @@ static __always_inline void load_args(struct trace_wire *w, struct pt_regs *regs
 /* ip, sp and the beginning of the stack. */
 static __always_inline void put_user(struct trace_wire_user *u, struct pt_regs *regs)
 {
-	uint32_t len = cfg.stack_len;
+	uint32_t len = cfg.stack_len, got = len;
 #if defined(__TARGET_ARCH_arm64)
+	uint64_t sp = LOAD(regs, user_regs.sp);
 	u->ip = LOAD(regs, user_regs.pc);
-	u->sp = LOAD(regs, user_regs.sp);
+	u->bp_off = LOAD(regs, user_regs.regs[29]) - sp;
 #else
+	uint64_t sp = LOAD(regs, sp);
 	u->ip = LOAD(regs, ip);
-	u->sp = LOAD(regs, sp);
+	u->bp_off = LOAD(regs, bp) - sp;
 #endif
+	u->sp = sp;
 	u->area_len = (uint16_t)len;
-	u->stack_len = (uint16_t)len;
-	u->reserved = 0;
-	if (!len || !bpf_probe_read_user(u + 1, len, (void *)u->sp))
-		return;
-	uint32_t rest = -(uint32_t)u->sp & 4095 & ~7u; /* to the end of the page */
-	if (rest >= len || bpf_probe_read_user(u + 1, rest, (void *)u->sp))
-		rest = 0;
-	u->stack_len = (uint16_t)rest;
+	if (len && bpf_probe_read_user(u + 1, len, (void *)sp)) {
+		got = -(uint32_t)sp & 4095; /* to the end of the page */
+		if (got >= len || bpf_probe_read_user(u + 1, got, (void *)sp))
+			got = 0;
+	}
+	u->stack_len = (uint16_t)got;
 }
 
 /* The flags of the record with this number: the reader has a timer, and is woken only now and then. */

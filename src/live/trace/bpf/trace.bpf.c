@@ -173,8 +173,7 @@ static __always_inline uint64_t read_args(struct scratch *s, const volatile stru
 		}
 		AT(s, uint16_t, slot) += got;
 		s->r.off += got;
-		if (s->r.stride)
-			s->r.budget -= got;
+		s->r.budget -= got; /* of use in arrays alone */
 	}
 	return (s->r.off + 7) & ~7ull;
 }
