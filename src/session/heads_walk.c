@@ -101,12 +101,33 @@ static void walk_take_typed(struct heads_walk *w, uint32_t loc)
 	w->item = (struct heads_item){first, end - first, w->items.row, (uint8_t)(is_cut ? IMAGE_UNKNOWN : w->items.kind)};
 }
 
+/* Bytes nobody knows are cut where somebody named or commented one of them, so that it is shown. */
+static void walk_cut_stated(struct heads_walk *w, uint32_t loc)
+{
+	static const enum edits_kind kinds[] = {EDITS_NAME, EDITS_COMMENT};
+	uint32_t first = w->item.loc, end = first + w->item.len;
+	uint64_t va = space_va(w->sn->space, first);
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+		size_t cnt;
+		const struct edits_fact *f = edits_range(w->sn->edits, kinds[k], va + 1, va + (w->item.len - 1), &cnt);
+		for (size_t i = 0; i < cnt; i++) {
+			uint32_t at = w->item.loc + (uint32_t)(f[i].va - va);
+			first = at <= loc ? MAX(first, at) : first;
+			end = at > loc ? MIN(end, at) : end;
+		}
+	}
+	w->item.loc = first;
+	w->item.len = end - first;
+}
+
 static void walk_take(struct heads_walk *w, uint32_t loc)
 {
 	w->typed = NULL;
 	w->item = (struct heads_item){w->items.loc, w->items.len, w->items.row, (uint8_t)w->items.kind};
 	if (w->typed_cnt)
 		walk_take_typed(w, loc);
+	if (w->sn->edits && !w->typed && w->item.kind == IMAGE_UNKNOWN && w->item.len > 1)
+		walk_cut_stated(w, loc);
 }
 
 static bool preview_take(struct heads_walk *w)

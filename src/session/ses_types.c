@@ -344,6 +344,12 @@ static bool typed_stated(struct ses_typeset *ts, const struct edits_fact *f, str
 	return true;
 }
 
+/* A variable of debug information where nobody said that something else begins. */
+static bool is_typed_var(struct ses_snap *sn, const struct image_var *var)
+{
+	return !edits_find(sn->edits, EDITS_ITEM, space_va(sn->space, var->loc), "");
+}
+
 /* By loc; what somebody stated goes before what debug information says of the same bytes. */
 static struct err *typed_make(struct ses_snap *sn, struct ses_typeset *ts)
 {
@@ -359,7 +365,7 @@ static struct err *typed_make(struct ses_snap *sn, struct ses_typeset *ts)
 		if (i < cnt && (!typed_stated(ts, &f[i], &t) || (n && t.loc - list[n - 1].loc < list[n - 1].len && list[n - 1].stated.id)))
 			continue;
 		for (; v < var_cnt && vars[v].loc + (vars[v].len - 1) < t.loc; v++) {
-			if (!n || vars[v].loc - list[n - 1].loc >= list[n - 1].len)
+			if ((!n || vars[v].loc - list[n - 1].loc >= list[n - 1].len) && is_typed_var(sn, &vars[v]))
 				list[n++] = (struct ses_typed){.loc = vars[v].loc, .len = vars[v].len, .image_type = vars[v].type};
 		}
 		if (i < cnt)

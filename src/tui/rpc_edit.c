@@ -106,13 +106,7 @@ struct err *tui_edit_begin(struct tui_call *c, const struct ops_op *op)
 const char *tui_method_comes_with(const char *name)
 {
 	static const struct { const char *name, *with; } coming[] = {
-		{"look", "the decompiler"},
-		{"trace", "live tracing"}, {"probe", "live tracing"}, {"call", "running the target"}, {"native", "running the target"},
-		{"debug", "the debugger"}, {"exec", "the Python module"}, {"export", "the export of findings"},
-		{"import", "the import of findings"}, {"retype", "types of places"}, {"set_prototype", "types of places"},
-		{"type_at", "types of places"}, {"define", "redefining code and data"}, {"undefine", "redefining code and data"},
-		{"make_data", "redefining code and data"}, {"make_string", "redefining code and data"}, {"format", "formats of numbers"},
-		{"opfmt", "formats of numbers"},
+		{"trace", "live tracing"}, {"probe", "live tracing"}, {"debug", "the debugger"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(coming); i++) {
 		if (!strcmp(coming[i].name, name))

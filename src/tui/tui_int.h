@@ -198,6 +198,8 @@ struct tui_listing {
 	uint64_t va, top_va;      /* cursor and first line: anchors, never rows */
 	uint32_t sub, top_sub;
 	uint32_t off;             /* byte of the cursor line's text */
+	uint64_t number_of, number_va; /* of the cursor line when it was drawn last: its address, that of the number at number_off in it */
+	uint32_t number_off;
 	int hscroll;              /* columns of text left out at the left */
 	int bytes_mode;           /* 0 none, 1 eight, 2 all */
 	bool is_placed;

@@ -93,6 +93,36 @@ static void hint_labels(struct tui *t)
 	}
 }
 
+/* Bytes nobody knows stand in a row of numbers: how many they are, 0 in other lines. */
+static uint32_t number_cnt(const struct ses_head *h)
+{
+	uint32_t cnt = h->kind == SES_HEAD_UNKNOWN && h->text.len > 3 && h->text.s[0] == 'd' && h->text.s[2] == ' ';
+	for (uint32_t i = 0; cnt && i < h->text.len; i++)
+		cnt += h->text.s[i] == ',';
+	return cnt > 1 && h->size % cnt == 0 ? cnt : 0;
+}
+
+/* The address of the number at byte `off` of the line; the line's own when it has none. */
+static uint64_t number_va(const struct ses_head *h, uint32_t off)
+{
+	uint32_t cnt = number_cnt(h), i = 0;
+	for (uint32_t at = 0; cnt && at < MIN(off, h->text.len); at++)
+		i += h->text.s[at] == ',';
+	return cnt ? h->va + (uint64_t)i * (h->size / cnt) : h->va;
+}
+
+/* Where the number at an address stands in the line; 0 when it has none. */
+static uint32_t number_off(const struct ses_head *h, uint64_t va)
+{
+	uint32_t cnt = va > h->va && va - h->va < h->size ? number_cnt(h) : 0;
+	uint64_t i = cnt ? (va - h->va) / (h->size / cnt) : 0;
+	for (uint32_t at = 0; i && at < h->text.len; at++) {
+		if (h->text.s[at] == ',' && !--i)
+			return at + 1;
+	}
+	return 0;
+}
+
 static bool load(struct tui *t, uint32_t count)
 {
 	struct tui_listing *l = &t->listing;
@@ -130,8 +160,16 @@ static void settle(struct tui *t)
 {
 	struct tui_listing *l = &t->listing;
 	struct ses_head *lines;
-	if (l->lines_snap != t->snap && fetch(t, cursor(l), 1, false, &lines))
-		set_cursor(l, &lines[0]);
+	if (l->lines_snap == t->snap)
+		return;
+	/* What was last drawn under the cursor, unless it has gone elsewhere. */
+	bool is_inside = l->number_of == l->va && l->number_off == l->off && l->number_va != l->va;
+	uint64_t va = is_inside ? l->number_va : l->va;
+	if (!fetch(t, is_inside ? (struct tui_place){.va = va} : cursor(l), 1, false, &lines))
+		return;
+	set_cursor(l, &lines[0]);
+	if (is_inside)
+		l->off = number_off(&lines[0], va);
 }
 
 static void go_end(struct tui *t, bool to_last)
@@ -176,8 +214,13 @@ static void place(struct tui *t, int height)
 		top_above_cursor(t, (uint32_t)(l->want_centre ? height / 2 : height / 4));
 	l->want_context = l->want_centre = false;
 	bool ok = load(t, (uint32_t)height);
-	if (ok && cursor_line(l) >= 0)
+	int at = ok ? cursor_line(l) : -1;
+	if (at >= 0) {
+		l->number_of = l->va;
+		l->number_off = l->off;
+		l->number_va = number_va(&l->lines[at], l->off);
 		return;
+	}
 	bool is_below = ok && (l->va > l->top_va || (l->va == l->top_va && l->top_sub));
 	uint32_t step = (uint32_t)MIN(MAX(t->edge_step, 1), height);
 	top_above_cursor(t, is_below ? (uint32_t)height - step : step - 1);
@@ -521,6 +564,8 @@ static bool is_word_start(const struct ses_head *h, uint32_t off)
 		if (h->spans[i].off == off)
 			return h->spans[i].kind != SES_SPAN_PUNCT;
 	}
+	if (off && h->text.s[off - 1] == ',' && number_cnt(h))
+		return true;
 	return !h->span_cnt && off && h->text.s[off - 1] == ' ';
 }
 
@@ -715,8 +760,10 @@ static void listing_go(struct tui *t, uint64_t va)
 	l->sub = 0;
 	l->off = 0;
 	l->hscroll = 0;
-	if (fetch(t, cursor(l), 1, false, &lines))
+	if (fetch(t, cursor(l), 1, false, &lines)) {
 		set_cursor(l, &lines[0]);
+		l->off = number_off(&lines[0], va);
+	}
 	l->is_placed = true;
 	/* A target on the screen is walked to; the page stays still under the eye. */
 	l->want_context = l->lines_snap != t->snap || cursor_line(l) < 0;
@@ -780,8 +827,10 @@ struct ses_text tui_listing_word(struct tui *t)
 
 static bool listing_va(struct tui *t, uint64_t *ret)
 {
-	*ret = t->listing.va;
-	return t->listing.is_placed;
+	const struct tui_listing *l = &t->listing;
+	int at = l->lines_snap == t->snap ? cursor_line(l) : -1;
+	*ret = at >= 0 ? number_va(&l->lines[at], l->off) : l->va;
+	return l->is_placed;
 }
 
 const struct tui_view_ops tui_listing_ops = {

@@ -43,6 +43,24 @@ status "a dry run" 0 "$SCRY" define "$F" 0x1a data:word --dry-run
 like "changes nothing" '"kind":"code"' "$(line 0x1a 2)"
 status "bounds of a function that is cut" 0 "$SCRY" bounds "$F" 0 6
 like "it is" '"size":6' "$("$SCRY" functions "$F" --json | tr -d '\n')"
+# Bytes that nobody knows are cut where somebody named or commented one.
+python3 -c 'import sys; sys.stdout.buffer.write(bytes(range(200, 264 - 8)) + bytes(range(1, 9)))' >"$WORK/dull"
+status "a name among bytes nobody knows" 0 "$SCRY" rename "$WORK/dull" 0x13 inner --processor x86-64
+status "and a comment" 0 "$SCRY" comment "$WORK/dull" 0x1a 'said of one byte'
+json "each has a line" '[(i["addr"], i["size"], i["label"], i["comment"]) for i in d["items"] if i["kind"] == "unknown"][:5] == [("0x0", 16, "", ""), \
+("0x10", 3, "", ""), ("0x13", 7, "inner", ""), ("0x1a", 6, "", "said of one byte"), ("0x20", 16, "", "")]' "$SCRY" heads "$WORK/dull" 0 --json
+json "back from the last to the first" '[i["addr"] for i in d["items"]] == ["0x10", "0x13", "0x13", "0x1a"]' "$SCRY" heads "$WORK/dull" 0x20 --back --count 4 --json
+status "without the name" 0 "$SCRY" rename "$WORK/dull" 0x13 ''
+json "there is one line less" '[i["addr"] for i in d["items"]] == ["0x10", "0x1a"]' "$SCRY" heads "$WORK/dull" 0x10 --count 2 --json
+# What somebody says goes before what debug information says.
+printf 'unsigned char text[8] = {104, 0, 105, 0, 33, 0, 0, 0};\nint main(void) { return text[0]; }\n' >"$WORK/w.c"
+if build w cc -g -O0 "$WORK/w.c"; then
+	like "an array by debug information" "^\{" "$("$SCRY" heads "$WORK/w" text --count 2 --json | python3 -c 'import json,sys;print(json.load(sys.stdin)["items"][1]["text"])')"
+	status "a string, says somebody" 0 "$SCRY" define "$WORK/w" text string:c16
+	like "and it is shown as one" 'hi!' "$("$SCRY" heads "$WORK/w" text --count 2)"
+	status "taken back" 0 "$SCRY" undo "$WORK/w"
+	unlike "it is not" 'hi!' "$("$SCRY" heads "$WORK/w" text --count 2)"
+fi
 status "the journal is sound" 0 "$SCRY" check "$F" --edits
 status "and the image" 0 "$SCRY" check "$F" --image
 plan

@@ -684,9 +684,6 @@ def scenarios(w):
     s("ui.action", name="split")
     s.check(r["split"] and all(a in b for a, b in places) and synced)
     unsupported("trace UI", "ui.trace")
-    unsupported("retype", "ui.retype")
-    unsupported("region_define, listing_make_string, blob and Thumb UI", "ui.define")
-    unsupported("opfmt_listing, opfmt_no_literal, opfmt_highlight", "ui.format")
 
 
 C_SOURCE = """
@@ -694,6 +691,7 @@ struct point { int x, y; };
 struct item { const char *name; struct point at; char tag[8]; };
 struct item one = {"single", {7, 8}, "x"};
 unsigned char blob[64] = {0x31, 0xc0, 0xc3};
+unsigned char wide[64] = {'h', 0, 'i', 0, '!', 0, 0, 0, 1};
 __attribute__((noinline)) int f(int c) { return c == 0x41 ? 0x1234 : c; }
 int main(int argc, char **argv) { return f(argc) + one.at.y + blob[argc]; }
 """
@@ -782,6 +780,58 @@ def test_scenarios_of_types():
         shown[key] = [x.split()[0] for x in lines]
     s.check("push" not in shown["u"] + shown["d"] and "db" in shown["d"] and "push" in shown["c"] and s("ui.state")["cursor"]["addr"] == place)
 
+    s = Steps(w, "listing_make_string: by key, and of a kind by its prompt")
+    name = next(i["addr"] for i in json.loads(cli("strings", target, "--filter", "single", "--json").stdout)["items"])
+    place = s("ui.goto", target=name)["cursor"]["addr"]
+    s("ui.keys", keys=["u"])
+    bare = lines_with(s, lambda lines: not any("single" in x for x in lines), place)
+    s("ui.keys", keys=["a"])
+    made = lines_with(s, lambda lines: any('"single"' in x for x in lines), place)
+    said = s("ui.diag")["messages"]
+    s("ui.goto", target="wide")
+    place = s("ui.state")["cursor"]["addr"]
+    s("ui.keys", keys=[",", "D"])
+    s("ui.text", text="string:c16\n")
+    wide = lines_with(s, lambda lines: any("hi!" in x for x in lines), place)
+    s.check(not any("single" in x for x in bare) and any('"single"' in x for x in made) and any("string: 7 bytes" in json.dumps(m) for m in said)
+            and any("hi!" in x for x in wide))
+
+    s = Steps(w, "retype: a function and data, by key")
+    s("ui.goto", target="f")
+    s("ui.keys", keys=["y", "Ctrl+U"])
+    s("ui.text", text="long f(char letter)\n")
+    banner = lines_with(s, lambda lines: any("long f(char letter)" in x for x in lines))
+    s("ui.goto", target="blob")
+    place = s("ui.state")["cursor"]["addr"]
+    s("ui.keys", keys=["y", "Ctrl+U"])
+    s("ui.text", text="short [32]\n")
+    typed = lines_with(s, lambda lines: any("{-16335, 195, 0," in x for x in lines), place)
+    s("ui.keys", keys=["y", "Ctrl+U"])
+    r = s("ui.text", text="nothing known\n")
+    s.check(any("long f(char letter)" in x for x in banner) and any("{-16335, 195, 0," in x for x in typed) and r["status"]["bad"])
+
+    s = Steps(w, "opfmt_opcode_key_moved: bytes beside instructions")
+    s("ui.goto", target="main")
+    none = s("ui.screen")["text"]
+    eight = s("ui.keys", keys=["B"]) and s("ui.screen")["text"]
+    whole = s("ui.keys", keys=["B"]) and s("ui.screen")["text"]
+    again = s("ui.keys", keys=["B"]) and s("ui.screen")["text"]
+    s.check(len({none, eight, whole}) >= 2 and again.split("\n")[1:30] == none.split("\n")[1:30])
+
+    s = Steps(w, "decomp_fallback: what has no C stays where it is, and says why")
+    s("ui.goto", target="blob")
+    r = s("ui.keys", keys=["F5"])
+    s.check(r["view"] == "listing" and r["status"]["text"] and "here is none" in r["status"]["text"])
+
+    s = Steps(w, "export_findings: by key")
+    notes = os.path.join(ROOT, "notes.md")
+    s("ui.rename", addr="blob", name="found_by_hand")
+    s("ui.keys", keys=["Ctrl+E", "Ctrl+U"])
+    r = s("ui.text", text=notes + "\n")
+    with open(notes, encoding="utf-8") as f:
+        s.check("found\\_by\\_hand" in f.read() and "written to" in r["status"]["text"])
+    d("ui.undo")
+
     s = Steps(w, "opfmt_listing, opfmt_sticks_to_its_literal, opfmt_highlight")
     s("ui.goto", target="f")
     line = next(x for x in s("ui.view")["lines"] if "0x41" in x["text"])
@@ -840,6 +890,28 @@ def test_scenarios_of_types():
     s("ui.keys", keys=["c"])
     code = lines_with(s, lambda lines: any(x.startswith("xor") for x in lines))
     s.check("raw" in head and "Ctrl+L" in head and any(x.startswith("xor") for x in code) and any(x.startswith("ret") for x in code))
+
+    s = Steps(w, "blob UI: carving does not move the view, what is a function is listed, the hint stays")
+    top = s("ui.view")["lines"][0]["addr"]
+    place = s("ui.state")["cursor"]["addr"]
+    s("ui.keys", keys=["p"])
+    listed = lines_with(s, lambda lines: any("sub_4000" in x for x in lines))
+    s("ui.show", view="functions")
+    funcs = s("ui.state")["list"]["rows"]
+    s("ui.show", view="listing")
+    same = s("ui.state")["cursor"]["addr"] == place and s("ui.view")["lines"][0]["addr"] == top
+    s("ui.goto", target="0x4007")
+    s("ui.keys", keys=["d"])
+    byte = lines_with(s, lambda lines: any(x.startswith("db") for x in lines), "0x4007")
+    carved = s("ui.state")["cursor"]["addr"]
+    s("ui.goto", target="0x4020")
+    s("ui.keys", keys=["w", "w", "n"])
+    s("ui.text", text="inside\n")
+    named = lines_with(s, lambda lines: any(x.startswith("inside") for x in lines))
+    where = d("resolve", name=["inside"])["items"][0]["addr"]
+    s.check(any("sub_4000" in x for x in listed) and funcs == 1 and same and any(x == "db 0x2" for x in byte) and carved == "0x4007" and
+            any(x.startswith("inside") for x in named) and int(where, 16) > 0x4020 and
+            "Ctrl+L" in s("ui.screen")["text"].split("\n")[0])
     ok(w.end() == 0, "and it leaves")
 
 
