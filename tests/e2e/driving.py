@@ -316,7 +316,7 @@ def test_verbs(w):
     s = d("ui.select", index=0, open=True)
     ok(s["view"] == "listing" and s["cursor"]["addr"] == first and d("ui.back")["view"] == "search" and d("ui.state")["list"]["items"][0]["addr"] == first,
        "followed, and back to what was found")
-    s = d("ui.search", query="hex:00", all=True)
+    s = d("ui.search", query="hex:00", all=True, timeout_ms=WAIT_S * 1000)
     ok(s["list"]["rows"] == 100000 and "there are more" in s["status"]["text"], "no end of matches is cut and said to be")
     d("ui.show", view="listing")
     s = d("ui.show", view="strings")
