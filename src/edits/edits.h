@@ -257,8 +257,9 @@ struct buf;
  * which stays empty when all is well. */
 _must_use_ struct err *edits_check(struct edits *e, struct buf *ret);
 /* Writes what can be read of a damaged file into a new one at `to_path`, which must not exist: the journal's entries in
- * order, numbered anew, the facts that follow from them, and facts whose entries are lost. Published analyses are left
- * out; they can be made again. The source is only read. `*ret_lost` counts the entries that could not be read. */
+ * order, numbered anew, the facts that follow from them, facts whose entries are lost, and proposals under their old numbers. Published
+ * analyses are left out; they can be made again. The source is only read. `*ret_lost` counts the entries and proposals that could not be
+ * read. */
 _must_use_ struct err *edits_salvage(const char *from_path, const char *to_path, uint64_t *ret_entries, uint64_t *ret_lost);
 
 #endif

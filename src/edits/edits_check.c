@@ -311,6 +311,8 @@ static struct err *salvage_run(struct salvage *s)
 	if (!why)
 		why = salvage_facts(s);
 	if (!why)
+		why = edits_salvage_proposals(&s->to, s->from, &s->revs, &s->lost);
+	if (!why)
 		return edits_end(&s->to);
 	edits_rollback(&s->to);
 	return why;

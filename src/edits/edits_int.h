@@ -88,6 +88,10 @@ const char *edits_login(struct arena *a);
 _must_use_ struct err *edits_proposal_check(struct edits *e, const struct edits_change *c, const char **ret_why);
 /* It was accepted by revision `rev`, or refused (0). */
 _must_use_ struct err *edits_proposal_mark(struct edits *e, uint64_t id, uint64_t rev);
+struct map;
+/* Takes over what can be read of a damaged file's proposals, in the open transaction of `to`; `revs` are the numbers that revisions have there.
+ * Adds those that are lost. */
+_must_use_ struct err *edits_salvage_proposals(struct edits *to, sqlite3 *from, const struct map *revs, uint64_t *ret_lost);
 
 /* edits_view.c */
 struct edits_row { enum edits_kind kind; uint32_t order; uint64_t va; const char *sub, *value; uint32_t value_len; uint64_t rev; };

@@ -6,6 +6,8 @@
  */
 #include "edits/edits_int.h"
 
+#include "base/map.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -261,5 +263,62 @@ struct err *edits_decline(struct edits *e, const uint64_t *ids, size_t cnt)
 	if (!why)
 		return edits_end(e);
 	edits_rollback(e);
+	return why;
+}
+
+/* --- salvage --- */
+
+/* What of a row of the damaged file's table makes sense; its revision is one of the new file's. */
+static bool read_row(sqlite3_stmt *from, sqlite3_stmt *to, const struct map *revs)
+{
+	enum edits_kind kind;
+	uint32_t rev;
+	/* Columns that hold nothing but text. */
+	static const int texts[] = {3, 4, 6, 8};
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		if (!sqlite3_column_text(from, texts[i]))
+			return false;
+	}
+	if (!edits_kind_find((const char *)sqlite3_column_text(from, 6), &kind) || kind == EDITS_ANALYSIS)
+		return false;
+	sqlite3_reset(to);
+	for (int i = 0; i < sqlite3_column_count(from); i++)
+		sqlite3_bind_value(to, i + 1, sqlite3_column_value(from, i));
+	if (map_find(revs, (uint64_t)sqlite3_column_int64(from, 12), &rev))
+		sqlite3_bind_int64(to, 13, rev);
+	else
+		sqlite3_bind_null(to, 13);
+	return true;
+}
+
+struct err *edits_salvage_proposals(struct edits *to, sqlite3 *from, const struct map *revs, uint64_t *ret_lost)
+{
+	/* From either end until a bad page. */
+	static const char *const orders[] = {"SELECT * FROM proposal ORDER BY id", "SELECT * FROM proposal ORDER BY id DESC"};
+	_cleanup_stmt_ sqlite3_stmt *put_row = NULL, *newest = NULL;
+	uint64_t last = 0, kept = 0;
+	struct err *why = NULL;
+	if (sqlite3_prepare_v2(from, "SELECT seq FROM sqlite_sequence WHERE name='proposal'", -1, &newest, NULL) == SQLITE_OK &&
+	    sqlite3_step(newest) == SQLITE_ROW)
+		last = (uint64_t)sqlite3_column_int64(newest, 0);
+	for (size_t i = 0; i < ARRAY_LEN(orders) && !why; i++) {
+		_cleanup_stmt_ sqlite3_stmt *st = NULL;
+		/* Nobody ever proposed, or nothing of it can be read. */
+		if (sqlite3_prepare_v2(from, orders[i], -1, &st, NULL) != SQLITE_OK || sqlite3_column_count(st) != 14)
+			continue;
+		while (!why && sqlite3_step(st) == SQLITE_ROW) {
+			last = MAX(last, (uint64_t)sqlite3_column_int64(st, 0));
+			if (!put_row)
+				why = edits_exec(to, schema_sql);
+			if (!why && !put_row)
+				why = edits_prepare(to, "INSERT OR IGNORE INTO proposal VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &put_row);
+			if (why || !read_row(st, put_row, revs))
+				continue;
+			why = edits_run(to, put_row);
+			kept += !why && sqlite3_changes(to->db);
+		}
+	}
+	/* They are numbered without gaps, and none is ever taken away. */
+	*ret_lost += last > kept ? last - kept : 0;
 	return why;
 }

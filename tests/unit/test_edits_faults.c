@@ -159,6 +159,57 @@ static void check_all(uint64_t base, uint64_t acked, uint64_t *ret_found)
 	check_kinds(base, acked, ALL_KINDS, ret_found);
 }
 
+/* --- proposals: step 2n proposes name n, step 2n+1 accepts it --- */
+
+static struct err *propose_step(struct edits *e, uint64_t step)
+{
+	struct arena a = {0};
+	char text[32];
+	uint64_t rev;
+	snprintf(text, sizeof(text), "p_%llu", (unsigned long long)step / 2);
+	struct edits_change c = {.kind = EDITS_NAME, .va = step / 2, .sub = "", .value = text, .value_len = strlen(text)};
+	struct edits_opts o = {.if_rev = -1, .author = "agent", .author_kind = EDITS_AGENT, .is_dry_run = step % 2 == 0};
+	c.proposal = step % 2 ? step / 2 + 1 : 0;
+	struct err *why = edits_commit(e, &c, 1, &o, &a, &rev);
+	if (!why && step % 2 == 0)
+		why = edits_propose(e, &c, 1, &o, &a);
+	if (!why && c.status != EDITS_APPLIED)
+		why = err_new(ERR_INTERNAL, "step %llu: %s", (unsigned long long)step, c.why);
+	arena_fini(&a);
+	return why;
+}
+
+/* What is accepted stands, what waits does not, and the first `acked` steps were done; gives how many were. */
+static uint64_t check_proposals(uint64_t acked)
+{
+	struct edits *e = must_open();
+	struct arena a = {0};
+	struct buf faults = {0};
+	struct edits_view *v;
+	struct edits_proposal *list;
+	uint32_t cnt;
+	uint64_t total, accepted = 0;
+	assert_null(edits_check(e, &faults));
+	if (faults.len)
+		fail_msg("%.*s", (int)faults.len, faults.data);
+	buf_fini(&faults);
+	assert_null(edits_view_get(e, NULL, &v));
+	assert_null(edits_proposals(e, &(struct edits_proposals_ask){.has_decided = true, .limit = 10000}, &a, &list, &cnt, &total));
+	for (uint32_t i = 0; i < cnt; i++) {
+		const struct edits_fact *f = edits_find(v, EDITS_NAME, i, "");
+		bool is_accepted = list[i].state == EDITS_ACCEPTED;
+		if (list[i].id != i + 1 || is_accepted != (f != NULL) || (f && f->rev != list[i].rev))
+			fail_msg("proposal %u is half accepted; %s", i, where);
+		accepted += is_accepted;
+	}
+	edits_view_unref(v);
+	edits_close(e);
+	arena_fini(&a);
+	if (cnt + accepted < acked)
+		fail_msg("%llu steps were acknowledged, %llu are there; %s", (unsigned long long)acked, (unsigned long long)(cnt + accepted), where);
+	return cnt + accepted;
+}
+
 /* --- power cuts --- */
 
 struct disk_file {
@@ -261,11 +312,37 @@ static void record_session(void)
 	rec_stop();
 }
 
-static void test_power_cut(void **state)
+static void check_edits_cut(uint64_t acked)
 {
-	static struct disk_file files[REC_FILE_MAX];
-	uint64_t acked = 0, found, syncs = 0, cuts = 0;
-	record_session();
+	uint64_t found;
+	check_all(0, acked, &found);
+}
+
+static void record_proposals(void)
+{
+	uint64_t n = 0;
+	rec_start();
+	for (int round = 0; round < 4; round++) {
+		struct edits *e = must_open();
+		for (int i = 0; i < 5; i++) {
+			assert_null(propose_step(e, n));
+			rec_ack(++n);
+		}
+		edits_close(e);
+	}
+	rec_stop();
+}
+
+static void check_proposals_cut(uint64_t acked)
+{
+	(void)check_proposals(acked);
+}
+
+static void cut_everywhere(void (*check)(uint64_t acked), uint64_t acks)
+{
+	struct disk_file *files = calloc(REC_FILE_MAX, sizeof(*files));
+	uint64_t acked = 0, syncs = 0, cuts = 0;
+	assert_non_null(files);
 	drop_files();
 	for (size_t at = 0; at < rec_cnt; at++) {
 		disk_step(files, at);
@@ -286,15 +363,28 @@ static void test_power_cut(void **state)
 				 rec_names[rec_ops[at].file], (int)lost);
 			for (unsigned i = 0; i < rec_file_cnt; i++)
 				disk_write(&files[i], rec_names[i], lost);
-			check_all(0, acked, &found);
+			check(acked);
 			cuts++;
 		}
 	}
-	assert_int_equal(acked, 24);
+	assert_int_equal(acked, acks);
 	assert_true(cuts > 300);
 	for (unsigned i = 0; i < REC_FILE_MAX; i++)
 		free(files[i].data);
+	free(files);
 	rec_free();
+}
+
+static void test_power_cut(void **state)
+{
+	record_session();
+	cut_everywhere(check_edits_cut, 24);
+}
+
+static void test_power_cut_accepting(void **state)
+{
+	record_proposals();
+	cut_everywhere(check_proposals_cut, 20);
 }
 
 /* --- kill -9 --- */
@@ -364,6 +454,53 @@ static void test_kill(void **state)
 	/* Rounds that were all killed before their first edit would prove nothing. */
 	assert_true(confirmed >= rounds / 2);
 	print_message("%u rounds, %llu edits confirmed\n", done, (unsigned long long)confirmed);
+}
+
+static void propose_until_killed(int out, uint64_t n)
+{
+	struct edits *e;
+	if (edits_open(path_of("edits.db"), false, &e))
+		_exit(1);
+	for (;; n++) {
+		if (propose_step(e, n) || write(out, &n, sizeof(n)) != sizeof(n))
+			_exit(1);
+	}
+}
+
+static void test_kill_accepting(void **state)
+{
+	uint64_t next = 0, confirmed = 0;
+	for (unsigned r = 0; r < 200; r++) {
+		int fds[2];
+		assert_int_equal(pipe(fds), 0);
+		pid_t pid = fork();
+		assert_true(pid >= 0);
+		if (!pid) {
+			close(fds[0]);
+			propose_until_killed(fds[1], next);
+		}
+		close(fds[1]);
+		poll(&(struct pollfd){.fd = fds[0], .events = POLLIN}, 1, -1);
+		nap_us(300 + rnd(8000));
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		uint64_t n, acked = next;
+		while (read(fds[0], &n, sizeof(n)) == sizeof(n)) {
+			assert_int_equal(n, acked);
+			acked++;
+			confirmed++;
+		}
+		close(fds[0]);
+		snprintf(where, sizeof(where), "round %u", r);
+		next = check_proposals(acked);
+		assert_true(next <= acked + 1);
+		if (next > 200) {
+			drop_files();
+			next = 0;
+		}
+	}
+	assert_true(confirmed >= 200);
+	print_message("%llu steps confirmed\n", (unsigned long long)confirmed);
 }
 
 /* --- two writers --- */
@@ -528,7 +665,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
 	const struct CMUnitTest tests[] = {
-		T(test_power_cut), T(test_kill), T(test_two_writers), T(test_disk_full), T(test_read_only),
+		T(test_power_cut), T(test_power_cut_accepting), T(test_kill), T(test_kill_accepting), T(test_two_writers), T(test_disk_full),
+		T(test_read_only),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
