@@ -75,4 +75,18 @@ j = {(i["addr"], i["after"]) for i in json.load(open("j.json"))["items"] if i["s
 for i in p:
     if i["sub"] == "block":
         assert ((i["addr"], i["after"]) in j) == (i["state"] == "accepted"), i'
+
+# Salvage takes them along.
+agent '{"ops":[{"op":"comment","addr":"main+90","text":"after all"}]}' >/dev/null
+"$SCRY" proposals prog --all --json --limit 1000 >before.json
+status "salvage" 0 "$SCRY" salvage prog
+"$SCRY" proposals prog --all --json --limit 1000 >after.json
+ok "keeps every proposal, its number and what was decided of it" python3 -c '
+import json
+a, b = (json.load(open(f))["items"] for f in ("before.json", "after.json"))
+bare = [[{k: v for k, v in i.items() if k != "accepted_rev"} for i in x] for x in (a, b)]
+assert bare[0] == bare[1] and len(a) > 20 and all((i["accepted_rev"] is None) == (i["state"] != "accepted") for i in b)'
+status "which can still be accepted" 0 "$SCRY" accept prog "$(python3 -c 'import json; print(json.load(open("after.json"))["items"][-1]["id"])')"
+json "as an edit of the agent's" 'd["items"][-1]["after"] == "after all" and d["items"][-1]["author"] == "robot"' "$SCRY" journal prog --json --limit 1000
+status "and the journal is whole" 0 "$SCRY" check prog --edits
 plan
