@@ -84,14 +84,29 @@ static struct err *run_ping(struct serve_req *r, struct json *j)
 	return NULL;
 }
 
-static void put_param(struct json *j, const struct serve_param *p)
+/* Of an operation's parameter `p` says what it may be, too: one of some words, or several at once. */
+static void put_param(struct json *j, const struct serve_param *q, const struct ops_param *p)
 {
 	json_obj(j);
-	put_str(j, "name", p->name);
-	put_str(j, "type", p->type);
+	put_str(j, "name", q->name);
+	put_str(j, "type", q->type);
 	json_key(j, "required");
-	json_bool(j, p->is_required);
-	put_str(j, "help", p->help);
+	json_bool(j, q->is_required);
+	if (p && p->is_repeated) {
+		json_key(j, "list");
+		json_bool(j, true);
+	}
+	if (p && p->type == OPS_CHOICE) {
+		json_key(j, "choices");
+		json_arr(j);
+		for (const char *c = p->choices; *c;) {
+			size_t n = strcspn(c, "|");
+			json_strn(j, c, n);
+			c += n + (c[n] == '|');
+		}
+		json_end_arr(j);
+	}
+	put_str(j, "help", q->help);
 	json_end_obj(j);
 }
 
@@ -110,7 +125,7 @@ static void put_op(struct json *j, const struct ops_op *op)
 	json_arr(j);
 	for (const struct ops_param *p = op->params; p->name; p++) {
 		const struct serve_param q = {p->name, types[p->type], p->help, p->is_required};
-		put_param(j, &q);
+		put_param(j, &q, p);
 	}
 	json_end_arr(j);
 	json_end_obj(j);
@@ -124,7 +139,7 @@ static void put_method(struct json *j, const struct serve_method *m)
 	json_key(j, "params");
 	json_arr(j);
 	for (const struct serve_param *p = m->params; p->name; p++)
-		put_param(j, p);
+		put_param(j, p, NULL);
 	json_end_arr(j);
 	json_end_obj(j);
 }
