@@ -31,7 +31,7 @@ static inline struct cur cur_sub(const struct cur *c, uint64_t off, uint64_t len
 {
 	if (off > c->len || len > c->len - off)
 		return (struct cur){.is_be = c->is_be, .failed = true};
-	return cur_make(c->base + off, (size_t)len, c->is_be);
+	return cur_make(c->base ? c->base + off : NULL, (size_t)len, c->is_be);
 }
 
 static inline size_t cur_left(const struct cur *c)
@@ -63,7 +63,8 @@ static inline const uint8_t *cur_bytes(struct cur *c, uint64_t n)
 		c->failed = true;
 		return NULL;
 	}
-	const uint8_t *p = c->base + c->pos;
+	/* Nothing at all may be of no memory; adding to a null pointer is undefined, even 0. */
+	const uint8_t *p = c->base ? c->base + c->pos : NULL;
 	c->pos += (size_t)n;
 	return p;
 }

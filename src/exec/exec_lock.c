@@ -260,14 +260,14 @@ static bool lock_paths(const char *folder, struct err **ret_err)
 static const int calls_allowed[] = {
 	SYS_read, SYS_write, SYS_futex, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_close, SYS_fstat,
 	SYS_newfstatat, SYS_statx, SYS_lseek, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_getdents64,
-	SYS_readlinkat, SYS_faccessat, SYS_faccessat2, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_statfs, SYS_fstatfs, SYS_dup, SYS_dup3, SYS_fcntl,
-	SYS_flock, SYS_fsync, SYS_fdatasync, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_sendfile, SYS_copy_file_range, SYS_pipe2,
+	SYS_readlinkat, SYS_faccessat, SYS_faccessat2, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_statfs, SYS_fstatfs, SYS_dup, SYS_dup3,
+	SYS_fsync, SYS_fdatasync, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_sendfile, SYS_copy_file_range, SYS_pipe2,
 	SYS_ppoll, SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_timerfd_create, SYS_timerfd_settime,
 	SYS_timerfd_gettime, SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_shutdown, SYS_getsockname, SYS_getpeername,
 	SYS_getsockopt, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigtimedwait, SYS_rt_sigsuspend,
 	SYS_sigaltstack, SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday, SYS_times, SYS_getrusage,
 	SYS_sysinfo, SYS_uname, SYS_getpid, SYS_gettid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getgroups,
-	SYS_getpgid, SYS_getsid, SYS_getresuid, SYS_getresgid, SYS_getpriority, SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_setaffinity,
+	SYS_getpgid, SYS_getsid, SYS_getresuid, SYS_getresgid, SYS_getpriority, SYS_sched_yield, SYS_sched_getaffinity,
 	SYS_sched_getparam, SYS_sched_getscheduler, SYS_getcpu, SYS_membarrier, SYS_rseq, SYS_set_robust_list, SYS_get_robust_list,
 	SYS_set_tid_address, SYS_getrandom, SYS_umask, SYS_wait4, SYS_waitid, SYS_setitimer, SYS_getitimer, SYS_restart_syscall, SYS_exit,
 	SYS_exit_group, SYS_mincore, SYS_msync,
@@ -295,7 +295,7 @@ enum verdict { REFUSED, ALLOWED, ASKED /* its arguments say */ };
 
 /* Of these the arguments decide, in lock_calls(). */
 static const int calls_asked[] = {
-	SYS_openat, SYS_ioctl, SYS_clone, SYS_clone3, SYS_kill, SYS_tgkill, SYS_prlimit64, SYS_prctl,
+	SYS_openat, SYS_ioctl, SYS_fcntl, SYS_sched_setaffinity, SYS_clone, SYS_clone3, SYS_kill, SYS_tgkill, SYS_prlimit64, SYS_prctl,
 #ifdef SYS_open
 	SYS_open,
 #endif
@@ -379,18 +379,23 @@ static void refuse(struct filter *f, int nr, int os_errno)
 	add(f, RET, FAIL(os_errno), 0, 0);
 }
 
-/* Asking a terminal for its size, or a descriptor how much there is to read; nothing that types into a terminal. */
-static void allow_ioctl(struct filter *f)
+/* Call `nr` is allowed when its second argument is one of these; else it fails. */
+static void allow_requests(struct filter *f, int nr, const uint32_t *requests, size_t cnt, int os_errno)
 {
-	static const uint32_t requests[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX, FIONCLEX, FIONBIO};
-	add(f, JUMP(BPF_JEQ), SYS_ioctl, 0, 2 * ARRAY_LEN(requests) + 2);
+	add(f, JUMP(BPF_JEQ), (uint32_t)nr, 0, (uint8_t)(2 * cnt + 2));
 	add(f, LOAD, ARG(1), 0, 0);
-	for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+	for (size_t i = 0; i < cnt; i++) {
 		add(f, JUMP(BPF_JEQ), requests[i], 0, 1);
 		add(f, RET, SECCOMP_RET_ALLOW, 0, 0);
 	}
-	add(f, RET, FAIL(ENOTTY), 0, 0);
+	add(f, RET, FAIL(os_errno), 0, 0);
 }
+
+/* Asking a terminal for its size, or a descriptor how much there is to read; nothing that types into a terminal. */
+static const uint32_t ioctls_allowed[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX, FIONCLEX, FIONBIO};
+/* Nobody is told of a descriptor's readiness by a signal (any signal, to any process of the user), and nothing is locked: a lock on a file of
+ * the store, which can be had by reading it, would keep others from writing. */
+static const uint32_t fcntls_allowed[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL};
 
 static struct err *lock_calls(bool has_landlock)
 {
@@ -418,7 +423,10 @@ static struct err *lock_calls(bool has_landlock)
 #ifdef SYS_open
 	allow_unless(&f, SYS_open, 1, has_landlock ? 0 : writing);
 #endif
-	allow_ioctl(&f);
+	allow_requests(&f, SYS_ioctl, ioctls_allowed, ARRAY_LEN(ioctls_allowed), ENOTTY);
+	allow_requests(&f, SYS_fcntl, fcntls_allowed, ARRAY_LEN(fcntls_allowed), EPERM);
+	/* Its own threads', not another process's. */
+	allow_if(&f, SYS_sched_setaffinity, 0, BPF_JEQ, 0);
 	/* Threads, no processes; a new one asks by clone3 first, whose flags a filter cannot see. */
 	allow_if(&f, SYS_clone, 0, BPF_JSET, CLONE_THREAD);
 	refuse(&f, SYS_clone3, ENOSYS);

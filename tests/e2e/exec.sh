@@ -90,11 +90,36 @@ refused "the store is not written" "import os; open(os.environ['SCRY_STORE'] + '
 refused "no network" 'import socket; socket.socket()'
 refused "no sockets at all" 'import socket; socket.socketpair()'
 refused "no programs" 'import subprocess; subprocess.run(["true"])'
+# call NUMBER ARGS: of this processor's system calls.
+if [ "$(uname -m)" = x86_64 ]; then
+	number() {
+		refused "no $1" "import ctypes, os
+r = ctypes.CDLL(None, use_errno=True).syscall($2)
+raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())) if r < 0 else Exception('it can')"
+	}
+	number memfd_create '319, b"x", 0'
+	number io_uring_setup '425, 8, ctypes.create_string_buffer(200)'
+	number userfaultfd '323, 1'
+	number process_vm_readv '310, os.getppid() or 1, 0, 0, 0, 0, 0'
+	number rt_sigqueueinfo '129, os.getppid() or 1, 9, 0'
+	number pidfd_open '434, os.getppid() or 1, 0'
+	number bpf '321, 0, 0, 0'
+	number perf_event_open '298, 0, 0, 0, 0, 0'
+	number setns '308, 0, 0'
+	number mount '165, 0, 0, 0, 0, 0'
+	number keyctl '250, 0, 0, 0, 0, 0'
+	number setpriority '141, 0, os.getppid() or 1, 19'
+fi
 refused "no execve" 'import os; os.execv("/bin/true", ["true"])'
 refused "no signals to others" 'import os; os.kill(os.getppid() or 2, 9)'
 refused "nor by thread" 'import os, signal; signal.pthread_kill; import ctypes; r = ctypes.CDLL(None, use_errno=True).tgkill(1234567, 1234567, 9); raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())) if r else Exception'
 refused "no tracing" 'import ctypes, os; r = ctypes.CDLL(None, use_errno=True).ptrace(16, 1, 0, 0); raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())) if r else Exception'
 refused "no namespaces" 'import ctypes, os; r = ctypes.CDLL(None, use_errno=True).unshare(0x10000000); raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())) if r else Exception'
+refused "nor by what a descriptor has to say" "import fcntl, os; r, w = os.pipe(); fcntl.fcntl(r, fcntl.F_SETOWN, $$)"
+refused "whatever signal that would be" 'import fcntl, os; r, w = os.pipe(); fcntl.fcntl(r, fcntl.F_SETSIG, 9)'
+refused "nothing is locked, so that nobody waits for it" "import fcntl; f = open(__import__('os').environ['SCRY_STORE'] + '/global.db', 'rb'); fcntl.lockf(f, fcntl.LOCK_SH | fcntl.LOCK_NB)"
+refused "by no kind of lock" "import fcntl; f = open(__import__('os').environ['SCRY_STORE'] + '/global.db', 'rb'); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+refused "others stay on their processors" "import os; os.sched_setaffinity($$, {0})"
 refused "no typing into the terminal" 'import fcntl; fcntl.ioctl(1, 0x5412, b"x")'
 case $(run --json -c '1' | get 'd["unprotected"]') in
 *landlock*) skip "its own folder can be written" "this kernel has no landlock, so that nothing can" ;;

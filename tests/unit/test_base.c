@@ -93,6 +93,10 @@ static void test_cur_bounds(void **state)
 	c = cur_make(NULL, 0, false);
 	assert_null(cur_str(&c, &len));
 	assert_true(c.failed);
+	c = cur_make(NULL, 0, false);
+	sub = cur_sub(&c, 0, 0);
+	assert_null(cur_bytes(&sub, 0));
+	assert_true(!sub.failed && !c.failed);
 }
 
 static void test_buf_and_json(void **state)
