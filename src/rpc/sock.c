@@ -2,13 +2,17 @@
 #include "rpc/sock.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define BACKLOG 4096
+#define HOLD_MS 5000 /* for another that begins at the same moment */
 
 static bool is_folder_ours(const char *path)
 {
@@ -45,15 +49,27 @@ struct err *rpc_sock_path(const char *name, bool make, struct sockaddr_un *ret)
 	return NULL;
 }
 
-/* Nobody else may be able to put another socket in the place of ours. */
-static struct err *check_folder(const char *path)
+static void folder_of(const struct sockaddr_un *at, char ret[sizeof(at->sun_path)])
 {
-	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	size_t len = MAX((size_t)(strrchr(at->sun_path, '/') - at->sun_path), (size_t)1);
+	memcpy(ret, at->sun_path, len);
+	ret[len] = '\0';
+}
+
+/* Others that begin at the same moment wait, so that none takes the socket of one which does not listen yet for a dead one's. Gives what to
+ * close, or -1. Where somebody holds the folder for longer, as anybody can one that others share, it goes without. */
+static int hold_folder(const char *at)
+{
+	int fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int ms = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && ms < HOLD_MS; ms += 10)
+		(void)!poll(NULL, 0, 10);
+	return fd;
+}
+
+/* Nobody else may be able to put another socket in the place of ours. */
+static struct err *check_folder(const char *at)
+{
 	struct stat st;
-	size_t len = (size_t)(strrchr(path, '/') - path);
-	memcpy(dir, path, len);
-	dir[len] = '\0';
-	const char *at = len ? dir : "/";
 	if (stat(at, &st))
 		return err_os(errno, "%s", at);
 	bool is_trusted = st.st_uid == geteuid() || st.st_uid == 0;
@@ -81,7 +97,10 @@ static struct err *remove_stale(const struct sockaddr_un *at)
 struct err *rpc_listen(const struct sockaddr_un *at, struct rpc_listener *ret)
 {
 	struct stat st;
-	struct err *e = check_folder(at->sun_path);
+	char folder[sizeof(at->sun_path)];
+	folder_of(at, folder);
+	struct err *e = check_folder(folder);
+	_cleanup_close_ int held = e ? -1 : hold_folder(folder);
 	if (!e)
 		e = remove_stale(at);
 	if (e)
