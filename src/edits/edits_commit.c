@@ -24,11 +24,14 @@ static uint64_t edits_now_ns(void)
 const char *edits_login(struct arena *a)
 {
 	const char *sudo = geteuid() == 0 ? getenv("SUDO_USER") : NULL;
-	struct passwd *pw = sudo && *sudo ? NULL : getpwuid(getuid());
-	if (!pw && !(sudo && *sudo))
+	struct passwd room, *pw = NULL;
+	char text[4096];
+	if (sudo && *sudo)
+		return arena_strndup(a, sudo, strlen(sudo));
+	/* Several threads ask at once. */
+	if (getpwuid_r(getuid(), &room, text, sizeof(text), &pw) || !pw)
 		return arena_printf(a, "uid%u", (unsigned)getuid());
-	const char *name = pw ? pw->pw_name : sudo;
-	return arena_strndup(a, name, strlen(name));
+	return arena_strndup(a, pw->pw_name, strlen(pw->pw_name));
 }
 
 struct err *edits_get_state(struct edits *e, struct edits_state *ret)

@@ -62,10 +62,10 @@ static char *store_home(void)
 	gid_t gid;
 	store_who(&uid, &gid);
 	const char *home = getenv("HOME");
-	if (uid != geteuid() || !home || !*home) {
-		struct passwd *pw = getpwuid(uid);
-		home = pw ? pw->pw_dir : NULL;
-	}
+	struct passwd room, *pw = NULL;
+	char text[4096];
+	if (uid != geteuid() || !home || !*home)
+		home = !getpwuid_r(uid, &room, text, sizeof(text), &pw) && pw ? pw->pw_dir : NULL;
 	return home && *home == '/' ? strdup(home) : NULL;
 }
 
