@@ -27,6 +27,14 @@ is "the target's lists are those of --json" "$("$SCRY" functions "$T" --json --l
 is "inside of others, too, and whatever else json does not know" "[True, '6162', [1, 2], 3]" \
 	"$(run --json -c 'result = [db.functions(), b"ab", {2, 1}, memoryview(b"abc")]' | get '[len(d["result"][0]["items"]) > 3, d["result"][1], d["result"][2], len(d["result"][3]) // 2]')"
 is "scry has the methods of db" "True" "$(run --json -c 'result = scry.info() == db.info() and len(scry.strings()) == len(db.strings())' | get 'd["result"]')"
+for python in python3.11 /usr/bin/python3; do
+	if command -v "$python" >/dev/null && [ "$(command -v "$python")" != "$(command -v python3)" ]; then
+		is "snippets run in $python" "$("$python" -c 'import sys; print(sys.version.split()[0], True)')" \
+			"$(SCRY_PYTHON=$python run --json -c 'import sys; result = [sys.version.split()[0], len(db.functions()) > 3]' | get '"%s %s" % tuple(d["result"])')"
+	else
+		skip "snippets run in $python" "it is python3, or not there"
+	fi
+done
 is "a column is a list" "True" "$(run --json -c 'result = db.functions().addr' | get 'len(d["result"]) > 3 and isinstance(d["result"][0], int)')"
 cat >script.py <<'P'
 import sys

@@ -392,9 +392,65 @@ def test_storm():
     ok("ERROR" not in text and "runtime error" not in text, f"with nothing to say {text[-1500:]}")
 
 
+# --- snippets -------------------------------------------------------------------------------------------------------------------------
+
+def below(pid):
+    """All processes that come from this one, by number."""
+    out = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as f:
+                if int(f.read().rpartition(")")[2].split()[1]) == pid:
+                    out += [int(name), *below(int(name))]
+        except OSError:
+            pass
+    return out
+
+
+def until(good):
+    for _ in range(WAIT_S * 10):
+        if good():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def is_there(pid):
+    """Not waited for by init yet is gone, too."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_snippets():
+    if not os.path.exists(os.path.join(os.environ.get("BUILD") or os.path.dirname(os.path.dirname(os.path.dirname(SCRY))), "python/scry/_scry.abi3.so")):
+        skip("snippets without end", "this build has no Python: its headers (python3-dev) were not there")
+        return
+    s = Server(SCRY, ROOT + "/snippets", TARGET, env=ENV)
+    c, d = s.client(), s.client()
+    c("open", file=TARGET)
+    endless = {"code": "while True: pass", "deadline": "3000", "database": 1}
+    want = d.post("exec", endless)
+    ok(until(lambda: len(below(s.proc.pid)) == 2), "a snippet without end is a process of a warm interpreter")
+    ok(c("ping") == {} and c("info")["format"] == "ELF64", "others are answered meanwhile")
+    d.tell("cancel", id=want)
+    kind = d.take(want)["end"]
+    ok(kind == "cancelled" and until(lambda: len(below(s.proc.pid)) <= 1), f"it can be cancelled ({kind})")
+    big = d("exec", code="for _ in range(64): print('x' * (1 << 20))", deadline="3000", database=1, max_output=1000)
+    ok(len(big["output"]) == 1000 and big["output_cut"] > 60 << 20, "64 MB of output are read, and not kept")
+    d.post("exec", endless)
+    ok(until(lambda: len(below(s.proc.pid)) == 2), "one more")
+    all_of = below(s.proc.pid)
+    s.proc.kill()
+    s.proc.wait()
+    ok(until(lambda: not any(is_there(p) for p in all_of)), "a killed server leaves no process behind")
+
+
 def main():
     os.makedirs(ROOT + "/run", 0o700, exist_ok=True)
-    for test in (test_other_user, test_names, test_at_once, test_ten_thousand, test_tls, test_storm):
+    for test in (test_other_user, test_names, test_at_once, test_ten_thousand, test_tls, test_storm, test_snippets):
         try:
             test()
         except (Refused, OSError, EOFError, subprocess.SubprocessError) as e:
