@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -32,7 +33,7 @@
 struct kept {
 	struct trace_event ev;
 	struct trace_slot slots[16];
-	char comm[16], exe[128];
+	char comm[16], exe[128], container[80];
 	uint8_t bytes[16384];
 };
 
@@ -43,7 +44,8 @@ struct trace {
 	size_t lost_events;
 	uint64_t lost_cnt, calls_cnt;
 	bool only_count;
-	int nr;       /* counted in calls_cnt */
+	int nr;        /* counted in calls_cnt */
+	uint32_t only; /* of a whole machine, whose forks may be many, only this process and its children are kept; 0: all */
 };
 
 static bool keep(void *ctx, const struct trace_event *ev)
@@ -56,13 +58,14 @@ static bool keep(void *ctx, const struct trace_event *ev)
 	}
 	if (ev->kind == TRACE_SYSCALL && !ev->unfinished && ev->nr == t->nr)
 		t->calls_cnt++;
-	if (t->only_count)
+	if (t->only_count || (t->only && ev->tid != t->only && ev->ppid != t->only))
 		return true;
 	struct kept *k = calloc(1, sizeof(*k));
 	assert_non_null(k);
 	k->ev = *ev;
 	snprintf(k->comm, sizeof(k->comm), "%s", ev->comm ? ev->comm : "");
 	snprintf(k->exe, sizeof(k->exe), "%s", ev->exe ? ev->exe : "");
+	snprintf(k->container, sizeof(k->container), "%s", ev->container ? ev->container : "");
 	size_t used = 0;
 	k->ev.nslots = 0;
 	for (uint32_t i = 0; i < ev->nslots && i < ARRAY_LEN(k->slots) && used + ev->slots[i].len <= sizeof(k->bytes); i++) {
@@ -543,9 +546,9 @@ static void check_scope(const struct trace_scope *scope, bool want)
 {
 	int go, status;
 	pid_t pid = spawn(subject_args, &go);
-	struct trace t = {0};
-	struct trace_bpf_options opt = own;
 	uint32_t number = (uint32_t)pid;
+	struct trace t = {.only = number};
+	struct trace_bpf_options opt = own;
 	uint64_t ids[TRACE_IDS / 64] = {0}; /* of the whole machine not everything is wanted */
 	int nr = number_of("chdir");
 	ids[nr / 64] |= 1ull << (nr % 64);
@@ -609,6 +612,7 @@ static void test_scope_exec(void **state)
 	start(&t, &opt);
 	int go, status;
 	pid_t pid = spawn(subject_tree, &go);
+	t.only = (uint32_t)pid;
 	assert_int_equal(write(go, "", 1), 1);
 	close(go);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -730,6 +734,70 @@ static void test_times(void **state)
 	clear(&t);
 }
 
+/* A container that comes into being while it is traced: a cgroup with the name that runtimes give. */
+#define CONTAINER "5c59000000000000000000000000000000000000000000000000000000005c59"
+static char container_dir[128];
+
+/* The first hierarchy of cgroups in which one can be made. */
+static bool make_container(void)
+{
+	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/pids"};
+	char path[160];
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
+		snprintf(path, sizeof(path), "%s/cgroup.procs", roots[i]);
+		snprintf(container_dir, sizeof(container_dir), "%s/scry-test-" CONTAINER, roots[i]);
+		if (!access(path, W_OK) && !mkdir(container_dir, 0700))
+			return true;
+	}
+	return false;
+}
+
+static void subject_contained(void)
+{
+	char path[160];
+	snprintf(path, sizeof(path), "%s/cgroup.procs", container_dir);
+	if (unshare(CLONE_NEWNS)) /* as containers do */
+		_exit(1);
+	int fd = open(path, O_WRONLY);
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		_exit(1);
+	close(fd);
+	execl("/bin/sleep", "sleep", "100", NULL);
+	_exit(1);
+}
+
+static void test_container(void **state)
+{
+	struct trace t = {0};
+	start(&t, &own);
+	if (!make_container()) {
+		print_message("skipped: no cgroup can be made here\n");
+		finish(&t);
+		clear(&t);
+		skip();
+	}
+	int go, status;
+	pid_t pid = spawn(subject_contained, &go);
+	assert_null(trace_bpf_add(t.bpf, pid));
+	assert_int_equal(write(go, "", 1), 1);
+	close(go);
+	const char *container = NULL;
+	for (bool ended = false; !container && !ended;) {
+		ended = waitpid(pid, &status, WNOHANG) == pid;
+		trace_bpf_wait(t.bpf, 2);
+		drain(&t);
+		for (size_t i = 0; i < t.list.cnt; i++)
+			container = t.list.data[i]->container[0] ? t.list.data[i]->container : container;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	finish(&t);
+	assert_int_equal(rmdir(container_dir), 0);
+	assert_non_null(container);
+	assert_string_equal(container, CONTAINER);
+	clear(&t);
+}
+
 static void test_refused(void **state)
 {
 	struct trace_bpf *t;
@@ -752,7 +820,7 @@ int main(void)
 		cmocka_unit_test(test_no_tree),    cmocka_unit_test(test_signal),   cmocka_unit_test(test_scope),
 		cmocka_unit_test(test_scope_exec), cmocka_unit_test(test_no_process), cmocka_unit_test(test_overload),
 		cmocka_unit_test(test_no_loss),    cmocka_unit_test(test_races),    cmocka_unit_test(test_times),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_container),  cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

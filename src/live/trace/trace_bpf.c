@@ -7,6 +7,7 @@
 #include "live/trace/trace_seed.h"
 
 #include "base/buf.h"
+#include "base/map.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -39,6 +40,7 @@ struct trace_bpf {
 	uint64_t *consumer;       /* mapped, ours to write: how far was read */
 	const uint64_t *producer; /* mapped: how far the kernel has given out, and behind it the ring, twice */
 	struct buf seeds;         /* records of what was there before, framed */
+	struct map cgroups;       /* trace_seed_key() of those whose container was looked up */
 	size_t cpu_cnt;
 };
 
@@ -317,6 +319,7 @@ void trace_bpf_close(struct trace_bpf *t)
 	if (t->object)
 		t->lib->object_close(t->object);
 	buf_fini(&t->seeds);
+	map_fini(&t->cgroups);
 	free(t);
 }
 
@@ -326,6 +329,24 @@ struct err *trace_bpf_add(struct trace_bpf *t, pid_t pid)
 }
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
+
+/* Of a process that was made or became another program: which container it is in is asked once for all in the same. */
+static void look_up_container(struct trace_bpf *t, const uint8_t *rec, size_t len)
+{
+	struct trace_wire w;
+	struct trace_wire_slot s;
+	struct trace_wire_proc p;
+	uint32_t seen;
+	if (len < sizeof(w) + sizeof(s) + sizeof(p))
+		return;
+	memcpy(&w, rec, sizeof(w));
+	memcpy(&s, rec + sizeof(w), sizeof(s));
+	memcpy(&p, rec + sizeof(w) + sizeof(s), sizeof(p));
+	if (s.arg != TRACE_WIRE_ARG_PROC || map_find(&t->cgroups, trace_seed_key(&p), &seen))
+		return;
+	if (map_put(&t->cgroups, trace_seed_key(&p), 1))
+		trace_seed_cgroup(w.kind == TRACE_FORK ? (uint32_t)w.ret : w.tid, &p, &t->seeds);
+}
 
 struct err *trace_bpf_drain(struct trace_bpf *t, trace_chunk_fn *fn, void *ctx, bool *ret_any)
 {
@@ -345,6 +366,10 @@ struct err *trace_bpf_drain(struct trace_bpf *t, trace_chunk_fn *fn, void *ctx, 
 		uint32_t head = __atomic_load_n((const uint32_t *)(ring + (at & (t->ring_len - 1))), __ATOMIC_ACQUIRE);
 		if (head & TRACE_FRAME_BUSY)
 			break;
+		const uint8_t *rec = ring + (at & (t->ring_len - 1)) + TRACE_FRAME_LEN;
+		uint8_t kind = rec[offsetof(struct trace_wire, kind)];
+		if (kind == TRACE_EXEC || kind == TRACE_FORK)
+			look_up_container(t, rec, head & ~TRACE_FRAME_DISCARDED);
 		at += trace_frame_len(head);
 	}
 	if (at == from)

@@ -3,6 +3,7 @@
 
 #include "live/trace/trace_decode.h"
 #include "live/trace/trace_frame.h"
+#include "live/trace/trace_seed.h"
 
 #include "base/arena.h"
 #include "base/map.h"
@@ -22,7 +23,7 @@ struct thread {
 	uint8_t comm_len;
 	char comm[16];
 	const char *exe, *container; /* in the arena */
-	uint64_t cgroup;
+	uint64_t cgroup; /* trace_seed_key() */
 	struct trace_wire_proc proc;
 	struct pending pending;
 };
@@ -136,8 +137,8 @@ static void learn(struct trace_join *j, struct thread *t, const struct trace_rec
 		t->tgid = r->proc.tgid;
 		t->ppid = r->proc.ppid;
 		set_comm(t, r->proc.comm);
-		if (r->proc.cgroup && r->proc.cgroup != t->cgroup) {
-			t->cgroup = r->proc.cgroup;
+		if (trace_seed_key(&r->proc) != t->cgroup) {
+			t->cgroup = trace_seed_key(&r->proc);
 			uint32_t idx;
 			t->container = map_find(&j->by_cgroup, t->cgroup, &idx) ? j->texts.data[idx] : NULL;
 		}

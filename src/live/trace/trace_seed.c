@@ -85,23 +85,29 @@ static uint32_t ns_inode(uint32_t pid, const char *name)
 	return stat(path, &st) ? 0 : (uint32_t)st.st_ino;
 }
 
-/* Its cgroup in the unified hierarchy: path and id. */
+/* Its cgroup: the path that names a container, in whatever hierarchy, and the id in the unified one. */
 static void read_cgroup(uint32_t pid, struct seed *s, struct buf *text)
 {
 	s->cgroup[0] = '\0';
 	if (!read_text(pid, "cgroup", text))
 		return;
-	const char *line = strncmp(text->data, "0::", 3) ? strstr(text->data, "\n0::") : text->data - 1;
-	const char *path = line ? line + 4 : NULL;
-	if (!path)
-		return;
-	size_t len = strcspn(path, "\n");
-	char full[4096 + 32];
-	struct stat st;
-	snprintf(s->cgroup, sizeof(s->cgroup), "%.*s", (int)MIN(len, sizeof(s->cgroup) - 1), path);
-	snprintf(full, sizeof(full), "/sys/fs/cgroup%s", s->cgroup);
-	if (!stat(full, &st))
-		s->proc.cgroup = st.st_ino;
+	for (const char *line = text->data; *line;) {
+		size_t len = strcspn(line, "\n");
+		char path[4096], full[4096 + 32];
+		/* number:controllers:path (cgroups(7)) */
+		const char *colon = memchr(line, ':', len);
+		const char *second = colon ? memchr(colon + 1, ':', len - (size_t)(colon + 1 - line)) : NULL;
+		size_t path_len = second ? len - (size_t)(second + 1 - line) : 0;
+		snprintf(path, sizeof(path), "%.*s", (int)MIN(path_len, sizeof(path) - 1), second ? second + 1 : "");
+		const char *id;
+		if (trace_seed_container(path, &id))
+			memcpy(s->cgroup, path, sizeof(path));
+		struct stat st;
+		snprintf(full, sizeof(full), "/sys/fs/cgroup%s", path);
+		if (!strncmp(line, "0::", 3) && !stat(full, &st))
+			s->proc.cgroup = st.st_ino;
+		line += len + (line[len] == '\n');
+	}
 }
 
 static bool read_seed(uint32_t tid, struct seed *s, struct buf *text)
@@ -158,6 +164,20 @@ static void add_process(const struct seed *s, uint32_t tid, struct buf *records)
 	if (len)
 		trace_record_slot(records, begin, (struct trace_wire_slot){.len = (uint16_t)len, .arg = TRACE_WIRE_ARG_CONTAINER}, id);
 	trace_record_end(records, begin);
+}
+
+void trace_seed_cgroup(uint32_t tid, const struct trace_wire_proc *proc, struct buf *records)
+{
+	_cleanup_buf_ struct buf text = {0};
+	_cleanup_free_ struct seed *s = calloc(1, sizeof(*s));
+	const char *id;
+	if (!s)
+		return;
+	read_cgroup(tid, s, &text);
+	if (!trace_seed_container(s->cgroup, &id))
+		return;
+	s->proc = *proc;
+	add_process(s, tid, records);
 }
 
 /* A line of maps (proc(5)) that may be executed. */

@@ -23,6 +23,16 @@ _must_use_ struct err *trace_seed_process(struct trace_shared *shared, uint32_t 
 _must_use_ struct err *trace_seed_scope(struct trace_shared *shared, const struct trace_scope *scope, const struct trace_config *cfg, bool with_maps,
 					struct buf *records);
 
+/* What a process just made or become another program says of its container, as a record like those above; nothing when it is in none
+ * or gone. `proc` is what its own record said. */
+void trace_seed_cgroup(uint32_t tid, const struct trace_wire_proc *proc, struct buf *records);
+
+/* Processes with the same key are in the same container, or in none. Where cgroups have no unified hierarchy mounts tell them apart. */
+static inline uint64_t trace_seed_key(const struct trace_wire_proc *p)
+{
+	return p->cgroup ^ (uint64_t)p->mnt_ns << 32;
+}
+
 /* The id of the container in the path of a cgroup: the last run of 64 hexadecimal digits; its length is 64 or 0. */
 size_t trace_seed_container(const char *cgroup_path, const char **ret);
 
