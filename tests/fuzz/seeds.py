@@ -18,6 +18,8 @@ docs   documents of edit, rename --from, import and multi, behind a byte that ch
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
 project  P.json, good ones and nearly (fuzz_project.c)
 ir     text form of IR
+events   events of traces (fuzz_trace_text.c)
+btf    types of a kernel
 box    results of the sandbox, targets and code images (fuzz_box.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
@@ -445,6 +447,48 @@ def results(folder):
             f.write(row.encode())
 
 
+def event(nr, args, slots, kind=0, abi=0, flags=4 | 8, ret=5):
+    """An event as fuzz_trace_text.c reads it; slots are (argument, phase, part, status, bytes)."""
+    row = struct.pack("<BBBhh", kind, abi, flags, nr, ret) + b"".join(struct.pack("<Q", a) for a in args) + struct.pack("<BBHB", 7, 8, 100, len(slots))
+    return row + b"".join(struct.pack("<BBBH", arg | phase << 5 | part << 6, status, 0, len(data)) + data for arg, phase, part, status, data in slots)
+
+
+def events(folder):
+    words = struct.pack("<16Q", 0x1000, 3, 0x1000, 2, 0x1000, 20, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+    unix, inet = b"\1\0/run/x\0", b"\2\0\0\120\177\0\0\1" + b"\0" * 20
+    cmsg = struct.pack("<QIIi", 20, 1, 1, 3) + b"\0" * 4
+    for nr in range(0, 475):
+        rows = b""
+        for data in (b"/etc/passwd\0", words, unix, inet, b"\x11\0\0\0\0\0\0\0\1\0\0\0" + words):
+            slots = [(arg, phase, 0, 0, data) for arg in range(6) for phase in (0, 1)]
+            rows += event(nr, (3, 0x1000, 64, 2, 1, 128), slots + [(1, phase, part, 0, cmsg * 2) for phase in (0, 1) for part in (1, 2, 3)][:4])
+            rows += event(nr, (0xffffff9c, 0x1000, 0x241, 0o644, 0, 0), [(1, 0, 0, nr % 6, data)], ret=-2)
+        with open(os.path.join(folder, f"e{nr}"), "wb") as f:
+            f.write(rows)
+    for kind in range(1, 9):
+        rows = event(0, (11, 1, 2, 3, 4, 5), [(0, 0, 0, 0, words), (16, 0, 0, 0, b"ls\0-l\0")], kind=kind) + event(0, (0, 9, 0, 0, 0, 0), [], kind=kind)
+        with open(os.path.join(folder, f"k{kind}"), "wb") as f:
+            f.write(rows)
+
+
+def btf(folder):
+    """All kinds of types, named and nested."""
+    strs = b"\0int\0char\0pair\0a\0name\0c\0next\0color\0RED\0list\0"
+    at = lambda name: strs.index(b"\0" + name + b"\0") + 1
+    head = lambda name, kind, size, vlen=0, flag=0: struct.pack("<III", at(name) if name else 0, flag << 31 | kind << 24 | vlen, size)
+    types = [head(b"int", 1, 4) + struct.pack("<I", 1 << 24 | 32), head(b"char", 1, 1) + struct.pack("<I", 8),
+             head(b"", 3, 0) + struct.pack("<III", 2, 1, 4), head(b"color", 6, 4, 1) + struct.pack("<II", at(b"RED"), 7), head(b"", 2, 6),
+             head(b"pair", 4, 24, 4, 1) + struct.pack("<12I", at(b"a"), 1, 0, at(b"name"), 3, 32, at(b"c"), 4, 8 << 24 | 64, at(b"next"), 5, 128),
+             head(b"", 3, 0) + struct.pack("<III", 6, 1, 3), head(b"list", 8, 9), head(b"", 5, 72, 2) + struct.pack("<6I", at(b"a"), 7, 0, at(b"c"), 1, 0),
+             head(b"", 10, 9), head(b"", 9, 10), head(b"color", 19, 8, 1) + struct.pack("<III", at(b"RED"), 7, 1), head(b"a", 7, 0),
+             head(b"", 13, 0, 1) + struct.pack("<II", at(b"a"), 1), head(b"a", 12, 14), head(b"c", 14, 1) + struct.pack("<I", 1),
+             head(b"name", 15, 4, 1) + struct.pack("<III", 16, 0, 4), head(b"a", 16, 8), head(b"a", 17, 1) + struct.pack("<I", 0), head(b"a", 18, 1)]
+    for n in range(6, len(types) + 1):
+        body = b"".join(types[:n])
+        with open(os.path.join(folder, f"b{n}"), "wb") as f:
+            f.write(struct.pack("<HBBIIIII", 0xeb9f, 1, 0, 24, 0, len(body), len(body), len(strs)) + body + strs)
+
+
 PROJECT = [
     '{"binaries":[{"path":"a"}]}', '{"name":"n","id":"00112233445566778899aabbccddeeff",\n"binaries":[\n{"path":"lib/x.so","label":"x"},\n'
     '{"path":"/bin/y","sha256":"' + "0f" * 32 + '"}\n]}\n',
@@ -561,7 +605,7 @@ def main():
     kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
-             "project": project, "ir": ir, "box": box, "trace": trace}
+             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)

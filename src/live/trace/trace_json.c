@@ -4,6 +4,8 @@
 #include "live/trace/sysc.h"
 #include "live/trace/trace_int.h"
 
+#include "base/json.h"
+
 #include <signal.h>
 
 static void put_opt(struct json *j, const char *key, const char *s)
@@ -15,12 +17,18 @@ static void put_opt(struct json *j, const char *key, const char *s)
 		json_null(j);
 }
 
+/* Readers of JSON need not know more than 63 bits; only a damaged event has more where a number stands. */
+static void put_number(struct json *j, uint64_t v)
+{
+	json_u64(j, MIN(v, (uint64_t)INT64_MAX));
+}
+
 /* A number that is not known when it is 0. */
 static void put_known(struct json *j, const char *key, uint64_t v)
 {
 	json_key(j, key);
 	if (v)
-		json_u64(j, v);
+		put_number(j, v);
 	else
 		json_null(j);
 }
@@ -129,7 +137,7 @@ static void put_signal(struct json *j, const struct trace_event *ev)
 	if (is_fault)
 		json_addr(j, ev->args[2]);
 	else
-		json_u64(j, ev->args[2]);
+		json_u64(j, (uint32_t)ev->args[2]);
 }
 
 static void put_exit(struct json *j, const struct trace_event *ev)
@@ -174,7 +182,7 @@ static void put_mmap(struct json *j, const struct trace_event *ev)
 static void put_probe(struct json *j, const struct trace_event *ev)
 {
 	json_key(j, "probe");
-	json_u64(j, ev->args[0]);
+	put_number(j, ev->args[0]);
 	json_key(j, "values");
 	json_arr(j);
 	for (unsigned i = 1; i < 6; i++)
@@ -185,7 +193,7 @@ static void put_probe(struct json *j, const struct trace_event *ev)
 static void put_lost(struct json *j, const struct trace_event *ev)
 {
 	json_key(j, "count");
-	json_u64(j, ev->lost.count);
+	put_number(j, ev->lost.count);
 	put_known(j, "first_seq", ev->lost.first);
 	put_known(j, "last_seq", ev->lost.last);
 	json_key(j, "reason");
@@ -198,8 +206,8 @@ static void put_payload(struct json *j, const struct trace_event *ev)
 	case TRACE_EXEC: put_words(j, "argv", trace_slot_find(ev, TRACE_ARG_ARGV, TRACE_IN, TRACE_PART_SELF)); break;
 	case TRACE_FORK:
 		json_key(j, "child_tid");
-		json_u64(j, (uint64_t)ev->ret);
-		put_known(j, "child_pid", ev->args[1]);
+		json_u64(j, (uint32_t)ev->ret);
+		put_known(j, "child_pid", (uint32_t)ev->args[1]);
 		break;
 	case TRACE_EXIT: put_exit(j, ev); break;
 	case TRACE_MMAP: put_mmap(j, ev); break;

@@ -4,7 +4,7 @@
 
 #include "live/trace/trace_text.h"
 
-#include "base/json.h"
+#include "base/buf.h"
 
 /* Where a call was made, as far as somebody found out; null where not known. */
 struct trace_frame_text {
