@@ -5,13 +5,17 @@
  */
 #include "session/ses_trace.h"
 
+#include "session/ses_trace_int.h"
+
 #include "live/trace/sysc.h"
 #include "live/trace/trace_btf.h"
 #include "live/trace/trace_count.h"
 #include "live/trace/trace_fds.h"
+#include "live/trace/trace_file.h"
 #include "live/trace/trace_finding.h"
 #include "live/trace/trace_json.h"
 #include "live/trace/trace_ptrace.h"
+#include "live/trace/trace_site.h"
 #include "live/trace/trace_text.h"
 
 #include <errno.h>
@@ -20,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -48,9 +53,14 @@ struct trace {
 	struct trace_counts *counts;
 	struct trace_btf *btf;
 	struct trace_fds *fds;
+	struct trace_sites *sites; /* with --stacks */
 	struct buf out;
 	uint32_t first_tid;
 	bool is_stopped;
+	struct trace_frame_text frames[TRACE_FRAMES_MAX]; /* of the event at hand, the call's site first */
+	size_t frame_cnt;
+	struct arena arena;    /* their texts */
+	bool is_silent;        /* events go to a file, and are not shown */
 };
 
 static uint64_t now_ns(void)
@@ -185,7 +195,9 @@ static struct err *read_args(struct trace *t)
 	t->text.string_max = (uint32_t)MIN(ops_arg_u64(t->args, "string_max", t->form == FORM_JSON ? 4096 : 32), 1u << 20);
 	t->text.has_pid = ops_arg_is_set(t->args, "to"); /* beside others, when there are several */
 	t->text.has_times = ops_arg_is_set(t->args, "times");
-	if (!cmd_cnt && !t->pid_cnt && !t->comm && !t->container)
+	if (ops_arg_is_set(t->args, "read") && (cmd_cnt || t->pid_cnt || ops_arg_is_set(t->args, "output")))
+		return err_new(ERR_INVALID, "--read shows a trace that was made: no program, -p or -o beside it");
+	if (!cmd_cnt && !t->pid_cnt && !t->comm && !t->container && !ops_arg_is_set(t->args, "read"))
 		return err_fix(err_new(ERR_INVALID, "trace: nothing says what to trace"), "scry trace -- CMD, or scry trace -p PID");
 	return NULL;
 }
@@ -245,6 +257,11 @@ static bool is_shown(const struct trace *t, const struct trace_event *ev)
 {
 	bool is_line = ev->kind == TRACE_SYSCALL || ev->kind == TRACE_SIGNAL || ev->kind == TRACE_EXIT || ev->kind == TRACE_LOST ||
 		       ev->kind == TRACE_PROBE;
+	bool is_exit = ev->kind == TRACE_SYSCALL && (ev->nr == SYS_exit || ev->nr == SYS_exit_group) && ev->abi == TRACE_X86_64;
+	if (t->is_silent || (ev->unfinished && t->form != FORM_JSON && !is_exit && ev->kind == TRACE_SYSCALL && ev->seq))
+		return false;
+	if (ev->kind == TRACE_SYSCALL && t->has_wanted && !is_of(t->wanted, ev->abi, ev->nr) && sysc_find(ev->abi, ev->nr))
+		return false;
 	if (t->comm && (!ev->comm || strcmp(ev->comm, t->comm) != 0))
 		return false;
 	if (t->rules && (ev->kind != TRACE_SYSCALL ? ev->kind != TRACE_LOST : !is_of(t->shown, ev->abi, ev->nr)))
@@ -252,6 +269,43 @@ static bool is_shown(const struct trace *t, const struct trace_event *ev)
 	if (t->container && (!ev->container || strncmp(ev->container, t->container, strlen(t->container)) != 0))
 		return false;
 	return t->form != FORM_LINES || is_line;
+}
+
+static const char *hex_text(struct trace *t, const uint8_t *bytes, size_t len)
+{
+	_cleanup_buf_ struct buf text = {0};
+	buf_add_hexbytes(&text, bytes, len);
+	return text.failed || !len ? NULL : arena_strndup(&t->arena, text.data, text.len);
+}
+
+/* Who made the call: outside of the C library first, then what called that. */
+static void find_frames(struct trace *t, const struct trace_event *ev)
+{
+	struct trace_frame found[TRACE_FRAMES_MAX];
+	t->frame_cnt = 0;
+	if (!t->sites || ev->kind != TRACE_SYSCALL)
+		return;
+	arena_reset(&t->arena);
+	size_t cnt = trace_sites_frames(t->sites, ev, found, ARRAY_LEN(found));
+	for (size_t i = cnt ? trace_sites_caller(found, cnt) : 0; i < cnt; i++) {
+		const struct trace_frame *f = &found[i];
+		t->frames[t->frame_cnt++] = (struct trace_frame_text){
+			.module = f->module, .offset = f->module ? f->file_off : f->va, .build_id = hex_text(t, f->build_id, f->build_id_len),
+			.func = f->func ? arena_strndup(&t->arena, f->func, f->func_len) : NULL};
+	}
+}
+
+/* " > /usr/bin/cat(main) [0x1234]", as strace has it. */
+static void put_frames(struct trace *t)
+{
+	for (size_t i = 0; i < t->frame_cnt; i++) {
+		const struct trace_frame_text *f = &t->frames[i];
+		buf_add_str(&t->out, " > ");
+		ops_escape(&t->out, f->module ? f->module : "?", f->module ? strlen(f->module) : 1);
+		buf_add_ch(&t->out, '(');
+		ops_escape(&t->out, f->func ? f->func : "", f->func ? strlen(f->func) : 0);
+		buf_printf(&t->out, ") [0x%" PRIx64 "]\n", f->offset);
+	}
 }
 
 static void put_event(struct trace *t, const struct trace_event *ev)
@@ -262,13 +316,15 @@ static void put_event(struct trace *t, const struct trace_event *ev)
 	if (t->counts) {
 		trace_counts_add(t->counts, ev);
 	} else if (t->form == FORM_JSON) {
-		trace_json_event(ev, &t->text, NULL, 0, &t->out);
+		trace_json_event(ev, &t->text, t->frames, t->frame_cnt, &t->out);
 		buf_add_ch(&t->out, '\n');
 	} else if (t->form == FORM_TABLE) {
 		put_table_row(t, ev);
 	} else {
 		trace_text_event(ev, &t->text, &t->out);
 	}
+	if (!t->counts && t->form != FORM_JSON)
+		put_frames(t);
 }
 
 static bool gives_fd(const struct trace_event *ev)
@@ -296,11 +352,15 @@ static bool on_event(void *ctx, const struct trace_event *ev)
 {
 	struct trace *t = ctx;
 	bool goes_on = true, opens = t->fds && gives_fd(ev);
+	t->begun_ns = t->begun_ns ? t->begun_ns : ev->time;
+	if (t->sites)
+		trace_sites_event(t->sites, ev);
 	if (t->rules)
 		trace_rules_event(t->rules, ev);
 	if (opens) /* what the result is open on is shown with it */
 		trace_fds_event(t->fds, ev);
 	if (is_shown(t, ev)) {
+		find_frames(t, ev);
 		put_event(t, ev);
 		t->event_cnt++;
 	}
@@ -308,7 +368,8 @@ static bool on_event(void *ctx, const struct trace_event *ev)
 		trace_fds_event(t->fds, ev);
 	if (t->out.len >= FLUSH_LEN || (t->out.len && (t->io->is_live || ev->time > t->flushed_ns + FLUSH_NS)))
 		goes_on = flush(t);
-	t->is_stopped = !goes_on || (t->until_events && t->event_cnt >= t->until_events) || (t->until_ns && ev->time >= t->begun_ns + t->until_ns);
+	t->is_stopped = !goes_on || (t->until_events && t->event_cnt >= t->until_events) ||
+			(t->until_ns && t->begun_ns && ev->time >= t->begun_ns + t->until_ns);
 	return !t->is_stopped;
 }
 
@@ -393,36 +454,134 @@ static void set_tick(bool on)
 		sigaction(SIGALRM, &tick, NULL);
 }
 
-static struct err *run_ptrace(struct trace *t, int *ret_status)
+/* By ptrace. Events become records for a file. */
+struct by_ptrace {
+	const struct ses_trace_what *what;
+	struct trace_writer *writer;
+	struct err *e;
+	uint64_t cnt;
+};
+
+static bool on_ptrace_event(void *ctx, const struct trace_event *ev)
 {
-	size_t cnt;
-	const char *const *words = ops_arg_texts(t->args, "cmd", &cnt);
-	char **argv = cnt ? calloc(cnt + 1, sizeof(*argv)) : NULL;
-	if (cnt && !argv)
-		return &err_nomem;
-	for (size_t i = 0; i < cnt; i++)
-		argv[i] = (char *)(uintptr_t)words[i];
-	struct trace_ptrace_opts o = {.argv = argv, .pids = t->pids, .pid_cnt = t->pid_cnt, .wanted = t->has_wanted ? t->wanted : NULL,
-				      .string_max = MAX(t->text.string_max, CAPTURE_MIN), .no_filter = t->until_events || t->until_ns,
-				      .stack_len = ops_arg_is_set(t->args, "stacks") ? 2048 : 0, .is_stopped = is_stopped, .sink = on_event,
-				      .ctx = t};
+	struct by_ptrace *b = ctx;
+	b->cnt++;
+	if (b->writer)
+		b->e = trace_writer_event(b->writer, ev);
+	bool is_full = b->writer && trace_writer_is_full(b->writer);
+	return !b->e && !is_full && (!b->what->sink || b->what->sink(b->what->ctx, ev));
+}
+
+static bool is_ptrace_stopped(void *ctx)
+{
+	const struct by_ptrace *b = ctx;
+	return b->what->is_stopped(b->what->ctx);
+}
+
+static struct err *run_ptrace(const struct ses_trace_what *w, int *ret_status, struct trace_totals *ret_totals)
+{
+	struct by_ptrace b = {.what = w};
+	struct trace_ptrace_opts o = {.argv = w->argv, .pids = w->pids, .pid_cnt = w->pid_cnt, .wanted = w->wanted, .string_max = w->string_max,
+				      .no_filter = w->is_left_running, .no_follow = !w->argv && !w->with_children, .stack_len = w->stack_len,
+				      .is_stopped = is_ptrace_stopped, .sink = on_ptrace_event, .ctx = &b};
+	struct err *e = NULL;
+	if (w->file)
+		e = trace_writer_new(w->file, &(struct trace_writer_options){.command = w->argv ? w->argv[0] : NULL}, &b.writer);
+	if (e)
+		return e;
 	set_tick(true);
-	struct err *e = trace_ptrace_run(&o, ret_status);
+	e = trace_ptrace_run(&o, ret_status);
 	set_tick(false);
-	free(argv);
+	struct err *closing = trace_writer_close(b.writer, NULL, 0);
+	*ret_totals = (struct trace_totals){.received = b.cnt};
+	if (!e && b.e)
+		e = take_ptr(b.e);
+	if (!e)
+		e = take_ptr(closing);
+	err_free(b.e);
+	err_free(closing);
+	return e;
+}
+
+static void say_why(const struct trace *t, const struct err *e)
+{
+	_cleanup_buf_ struct buf line = {0};
+	buf_printf(&line, "traced by ptrace: %s", e->text);
+	buf_add_ch(&line, 0);
+	if (!line.failed)
+		t->io->say(t->io->ctx, line.data);
+}
+
+/* The kernel's side where it is to be had, else ptrace for what that can do. */
+static struct err *run_best(struct trace *t, const struct ses_trace_what *w, int *ret_status, struct trace_totals *totals)
+{
+	const char *source = ops_arg_str(t->args, "source");
+	bool is_ptrace = source && !strcmp(source, "ptrace"), can_ptrace = w->argv || w->pid_cnt;
+	if (is_ptrace && !can_ptrace)
+		return err_fix(err_new(ERR_INVALID, "trace: ptrace traces what it is told"), "name processes with -p, or a program behind --");
+	struct err *e = is_ptrace ? NULL : ses_trace_bpf(w, ret_status, totals);
+	if (is_ptrace)
+		return run_ptrace(w, ret_status, totals);
+	if (!e || e->kind != ERR_ENV || source || !can_ptrace)
+		return e;
+	say_why(t, e);
+	err_free(e);
+	return run_ptrace(w, ret_status, totals);
+}
+
+static void tell_totals(const struct trace *t, const char *file, const struct trace_totals *totals)
+{
+	_cleanup_buf_ struct buf line = {0};
+	if (!file && !totals->lost)
+		return;
+	buf_printf(&line, "%s%s%" PRIu64 " events", file ? file : "", file ? ": " : "", totals->received);
+	if (totals->lost)
+		buf_printf(&line, ", %" PRIu64 " lost", totals->lost);
+	buf_add_ch(&line, 0);
+	if (!line.failed)
+		t->io->say(t->io->ctx, line.data);
+}
+
+static struct err *read_file(struct trace *t, const char *path)
+{
+	struct trace_file *f = NULL;
+	struct err *e = trace_file_open(path, &f);
+	struct trace_totals totals;
+	t->begun_ns = 0;
+	if (!e)
+		e = trace_file_each(f, on_event, t, &totals);
+	trace_file_free(f);
 	return e;
 }
 
 static struct err *run_source(struct trace *t, int *ret_status)
 {
-	if (!t->pid_cnt && (t->comm || t->container)) {
-		size_t cnt;
-		ops_arg_texts(t->args, "cmd", &cnt);
-		if (!cnt)
-			return err_fix(err_new(ERR_ENV, "trace: all processes of the machine are traced by eBPF alone, which is not there"),
-				       "name processes with -p, or a program behind --");
-	}
-	return run_ptrace(t, ret_status);
+	size_t cnt;
+	const char *const *words = ops_arg_texts(t->args, "cmd", &cnt);
+	const char *file = ops_arg_str(t->args, "output"), *from = ops_arg_str(t->args, "read");
+	if (from)
+		return read_file(t, from);
+	char **argv = cnt ? calloc(cnt + 1, sizeof(*argv)) : NULL;
+	if (cnt && !argv)
+		return &err_nomem;
+	for (size_t i = 0; i < cnt; i++)
+		argv[i] = (char *)(uintptr_t)words[i];
+	struct ses_trace_what w = {.argv = argv, .pids = t->pids, .pid_cnt = t->pid_cnt, .comm = t->comm,
+				   .with_children = ops_arg_is_set(t->args, "tree"),
+				   .wanted = t->has_wanted ? t->wanted : NULL, .string_max = MAX(t->text.string_max, CAPTURE_MIN),
+				   .stack_len = ops_arg_is_set(t->args, "stacks") ? 2048 : 0, .with_entries = t->form == FORM_JSON || file,
+				   .with_maps = t->form == FORM_JSON || file || t->rules || t->sites,
+				   .is_left_running = t->until_events || t->until_ns,
+				   .file = file, .is_stopped = is_stopped, .ctx = t};
+	struct trace_totals totals = {0};
+	/* A file alone needs no events, only their records. */
+	w.sink = !file || t->rules || t->counts || t->until_events ? on_event : NULL;
+	t->is_silent = file && !t->rules && !t->counts;
+	struct err *e = run_best(t, &w, ret_status, &totals);
+	if (!e)
+		tell_totals(t, file, &totals);
+	free(argv);
+	return e;
 }
 
 /* --- rules ------------------------------------------------------------------------------------------------------------ */
@@ -439,7 +598,7 @@ static struct err *load_rules(struct trace *t)
 		e = trace_rules_add(t->rules, words[i]);
 	if (e || !cnt)
 		return e;
-	t->fds = t->fds ? t->fds : trace_fds_new(true);
+	t->fds = t->fds ? t->fds : trace_fds_new(!ops_arg_is_set(t->args, "read"));
 	if (!t->fds || !trace_rules_begin(t->rules, on_finding, t, t->fds))
 		return &err_nomem;
 	memcpy(t->shown, t->wanted, sizeof(t->shown)); /* nothing without -e */
@@ -482,7 +641,7 @@ static struct err *prepare(struct trace *t)
 	err_free(trace_btf_open_kernel(&t->btf)); /* without it fewer structs have fields */
 	t->text.btf = t->btf;
 	if (ops_arg_is_set(t->args, "fds")) {
-		t->fds = trace_fds_new(true);
+		t->fds = trace_fds_new(!ops_arg_is_set(t->args, "read"));
 		t->text.fds = t->fds;
 		if (!t->fds)
 			return &err_nomem;
@@ -490,6 +649,8 @@ static struct err *prepare(struct trace *t)
 	e = load_rules(t);
 	if (e)
 		return e;
+	if (ops_arg_is_set(t->args, "stacks") && !(t->sites = trace_sites_new(!ops_arg_is_set(t->args, "read"))))
+		return &err_nomem;
 	t->counts = ops_arg_is_set(t->args, "summary") ? trace_counts_new() : NULL;
 	t->begun_ns = t->flushed_ns = now_ns();
 	if (t->form == FORM_TABLE && !t->counts)
@@ -529,6 +690,8 @@ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io
 	trace_counts_free(t->counts);
 	trace_btf_free(t->btf);
 	trace_rules_free(t->rules);
+	trace_sites_free(t->sites);
+	arena_fini(&t->arena);
 	trace_fds_free(t->fds);
 	free(t);
 	return e;

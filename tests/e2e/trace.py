@@ -51,9 +51,12 @@ def skip(what, why):
     print(f"ok {count} - {what} # SKIP {why}")
 
 
-def scry(*args, **kw):
+PTRACE = [SCRY, "trace", "--source", "ptrace"]
+
+
+def scry(*args, tool=PTRACE, **kw):
     kw.setdefault("env", ENV)
-    return subprocess.run([SCRY, "trace", *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=WAIT_S, check=False, **kw)
+    return subprocess.run([*tool, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=WAIT_S, check=False, **kw)
 
 
 def compile_c(name, source):
@@ -196,7 +199,7 @@ def test_strace():
         if not shutil.which(program[0]):
             continue
         folder = tempfile.mkdtemp(dir=ROOT)
-        total.merge(tracecmp.trace_all(SCRY, program, folder, prepare))
+        total.merge(tracecmp.trace_all(SCRY, program, folder, prepare, "ptrace"))
         shutil.rmtree(folder)
         programs += 1
     other = {k: n for k, n in total.differences.items() if k[0] not in VOLATILE and k not in KINDS}
@@ -258,6 +261,43 @@ def test_forms():
     check("an end after so many events", len(until) == 3, until)
 
 
+def names(text):
+    return [(ev["event"], ev["name"]) for ev in map(json.loads, text.decode().splitlines()) if ev["phase"] == "complete"]
+
+
+def test_files():
+    path = ROOT + "/recorded"
+    got = scry("-o", path, "-e", "openat,read", "--", "cat", "/dev/null")
+    check("a trace file: what was recorded is said", got.returncode == 0 and b"events" in got.stderr, got.stderr)
+    shown = scry("--json", "-e", "openat,read", "--", "cat", "/dev/null")
+    again = scry("--json", "--read", path, tool=[SCRY, "trace"])
+    same = [n for n in names(again.stdout) if n[0] == "syscall"] == [n for n in names(shown.stdout) if n[0] == "syscall"]
+    check("a trace file: shown again, with the same calls", again.returncode == 0 and same and b"/dev/null" in again.stdout, again.stdout[-2000:])
+    some = scry("--read", path, "-e", "openat", tool=[SCRY, "trace"]).stdout
+    check("a trace file: some of it", b"openat(" in some and b"read(" not in some, some)
+    with open(path, "r+b") as f:
+        f.truncate(os.path.getsize(path) // 2)
+    check("a trace file that is cut is read as far as it goes", scry("--read", path, tool=[SCRY, "trace"]).returncode in (0, 3))
+    check("a file that is none", scry("--read", "/bin/sh", tool=[SCRY, "trace"]).returncode == 3)
+    check("a file beside a program is a usage error", scry("--read", path, "--", "true", tool=[SCRY, "trace"]).returncode == 2)
+
+
+def test_kernel():
+    """The kernel's own records, where they are to be had."""
+    bpf = [SCRY, "trace", "--source", "bpf"]
+    got = scry("--json", "--", "sh", "-c", "ls /nope; cat /dev/null", tool=bpf)
+    if got.returncode == 4:
+        skip("a trace by eBPF", got.stderr.decode().splitlines()[0])
+        return
+    events = [json.loads(line) for line in got.stdout.decode().splitlines()]
+    opened = [ev for ev in events if ev["name"] == "openat" and ev["args"][1]["text"] == "/dev/null"]
+    check("by eBPF: calls with their paths", opened and opened[0]["comm"] == "cat" and opened[0]["exe"].endswith("/cat"), got.stdout[-3000:])
+    check("by eBPF: programs and processes, to the end of the last", [e["event"] for e in events].count("exit") >= 2 and
+          any(e["event"] == "exec" and "ls" in e["argv"] for e in events), got.stdout[-3000:])
+    numbered = [e for e in events if e["seq"]]
+    check("by eBPF: each record has its number", len({(e["cpu"], e["seq"]) for e in numbered}) == len(numbered) > 50)
+
+
 def test_words():
     check("nothing to trace is a usage error", scry().returncode == 2)
     got = scry("-e", "frob", "--", "true")
@@ -268,7 +308,7 @@ def test_words():
     check("a file that is no program", scry("--", ROOT + "/no-program").returncode != 0)
     check("a process that is not there", scry("-p", "2147483646").returncode == 1)
     if os.getuid() == 0:
-        got = subprocess.run([SCRY, "trace", "-p", str(os.getpid())], env=ENV, capture_output=True, check=False, timeout=WAIT_S,
+        got = subprocess.run([*PTRACE, "-p", str(os.getpid())], env=ENV, capture_output=True, check=False, timeout=WAIT_S,
                              preexec_fn=lambda: (os.setgid(65534), os.setuid(65534)))
         check("a process of somebody else: exit status 4 and what to do", got.returncode == 4 and b"sudo" in got.stderr, [got.returncode, got.stderr])
     else:
@@ -289,7 +329,7 @@ def wait_for(path, what):
 def test_attach():
     loop = subprocess.Popen(["sh", "-c", "while :; do cat /dev/null; done"], stdin=subprocess.DEVNULL)
     out = ROOT + "/attached"
-    tracer = subprocess.Popen([SCRY, "trace", "-p", str(loop.pid), "--to", out], env=ENV)
+    tracer = subprocess.Popen([*PTRACE, "-p", str(loop.pid), "--tree", "--to", out], env=ENV)
     seen = wait_for(out, "wait4(")
     tracer.send_signal(signal.SIGINT)
     tracer.wait(timeout=WAIT_S)
@@ -304,7 +344,8 @@ def test_killed():
         out = ROOT + "/killed"
         if os.path.exists(out):
             os.remove(out)
-        tracer = subprocess.Popen([SCRY, "trace", *more, "--to", out, "--", "sh", "-c", f"echo $$ >{ROOT}/pid; while :; do cat /dev/null; done"], env=ENV)
+        command = f"echo $$ >{ROOT}/pid; while :; do cat /dev/null; done"
+        tracer = subprocess.Popen([*PTRACE, *more, "--to", out, "--", "sh", "-c", command], env=ENV)
         wait_for(out, "/dev/null")
         pid = int(open(ROOT + "/pid", encoding="utf-8").read())
         tracer.kill()
@@ -423,7 +464,7 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_forms, test_words, test_attach, test_killed, test_harm, test_strace):
+        for test in (test_subject, test_json, test_forms, test_files, test_kernel, test_words, test_attach, test_killed, test_harm, test_strace):
             test()
     finally:
         shutil.rmtree(ROOT, ignore_errors=True)

@@ -181,7 +181,7 @@ def run(cmd, env, cwd):
                    timeout=600, check=False)
 
 
-def trace_all(scry, program, folder, prepare=None):
+def trace_all(scry, program, folder, prepare=None, source=None):
     """The program under strace twice and under scry twice; gives the Result."""
     env = {"PATH": os.environ["PATH"], "LANG": "C", "HOME": folder, "SCRY_STORE": os.path.join(folder, ".store")}
     runs = []
@@ -196,6 +196,6 @@ def trace_all(scry, program, folder, prepare=None):
             run(["strace", "-f", "-o", out, *program], env, work)
             runs.append(by_process(read(out, r"(\d+)\s+")))
         else:
-            run([scry, "trace", "--to", out, "--", *program], env, work)
+            run([scry, "trace", *(["--source", source] if source else []), "--to", out, "--", *program], env, work)
             runs.append(by_process(read(out, r"\[pid\s+(\d+)\] ")))
     return compare(*runs)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live/trace/trace_finding.h"
 
+#include "base/json.h"
+
 /* A name of the traced program's, with what a terminal would act on escaped. */
 static void put_name(struct buf *out, const char *s)
 {

@@ -8,6 +8,7 @@
 
 #include "live/trace/trace_fetch.h"
 #include "live/trace/trace_proc.h"
+#include "live/trace/trace_spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +55,7 @@ struct tracer {
 	struct thread *buckets[BUCKETS];
 	size_t thread_cnt;
 	struct trace_procs *procs;
-	pid_t child;             /* the program started, or 0 */
+	struct trace_spawn spawn; /* the program started */
 	int child_status;
 	bool has_filter;
 	bool is_over;            /* the sink wants no more */
@@ -281,7 +282,7 @@ static void on_end(struct tracer *tr, pid_t tid, int status)
 		if (th->tid == th->pid)
 			trace_procs_drop(tr->procs, th->pid);
 	}
-	if (tid == tr->child)
+	if (tid == tr->spawn.pid)
 		tr->child_status = status;
 	thread_drop(tr, tid);
 }
@@ -392,7 +393,7 @@ static void detach_all(struct tracer *tr)
 			continue;
 		if (WIFSTOPPED(status))
 			let_go(tr, th, status);
-		else if (tid == tr->child)
+		else if (tid == tr->spawn.pid)
 			tr->child_status = status;
 		thread_drop(tr, tid);
 	}
@@ -455,113 +456,45 @@ static unsigned make_filter(const uint64_t *wanted, struct sock_filter *prog)
 	return cnt < FILTER_MAX ? cnt : 0;
 }
 
-/* In the child: waits until it is traced, then becomes the program. Does not return. */
-static void become(const struct trace_ptrace_opts *o, const char *path, const struct sock_fprog *filter, int go, int failed)
+static struct err *start(struct tracer *tr, long options)
 {
-	char ch;
-	sigset_t none;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-	if (read(go, &ch, 1) == 1) {
-		if (filter->len && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter)))
-			_exit(127);
-		execv(path, o->argv);
-		int why = errno;
-		if (write(failed, &why, sizeof(why)) < 0)
-			_exit(126);
-	}
-	_exit(127);
-}
-
-static struct err *find_program(const char *name, char *path, size_t len)
-{
-	const char *dirs = getenv("PATH");
-	if (strchr(name, '/') || !dirs) {
-		snprintf(path, len, "%s", name);
-		return access(path, F_OK) ? err_new(ERR_NOT_FOUND, "%s: there is no such program", name) : NULL;
-	}
-	while (*dirs) {
-		size_t n = strcspn(dirs, ":");
-		snprintf(path, len, "%.*s/%s", n ? (int)n : 1, n ? dirs : ".", name);
-		if (!access(path, X_OK))
-			return NULL;
-		dirs += n + (dirs[n] == ':');
-	}
-	return err_new(ERR_NOT_FOUND, "%s: there is no such program in PATH", name);
-}
-
-static struct err *exec_error(const char *name, int failed)
-{
-	int why;
-	return read(failed, &why, sizeof(why)) == sizeof(why) ? err_os(why, "%s cannot be run", name) : NULL;
-}
-
-static struct err *start(struct tracer *tr, long options, int *ret_failed)
-{
-	char path[4096];
-	int go[2], failed[2];
 	struct sock_filter prog[FILTER_MAX];
 	struct sock_fprog filter = {.filter = prog};
-	struct err *e = find_program(tr->o->argv[0], path, sizeof(path));
-	if (e)
-		return e;
 	if (tr->o->wanted && !tr->o->no_filter)
 		filter.len = (unsigned short)make_filter(tr->o->wanted, prog);
 	tr->has_filter = filter.len;
-	if (pipe2(go, O_CLOEXEC))
-		return err_os(errno, "no pipe");
-	if (pipe2(failed, O_CLOEXEC)) {
-		e = err_os(errno, "no pipe");
-		close(go[0]);
-		close(go[1]);
-		return e;
-	}
-	tr->child = fork();
-	if (!tr->child) {
-		close(go[1]);
-		become(tr->o, path, &filter, go[0], failed[1]);
-	}
-	struct thread *th = tr->child > 0 ? thread_get(tr, tr->child) : NULL;
-	if (tr->child < 0)
-		e = err_os(errno, "no process for %s", path);
-	else if (!th)
+	struct err *e = trace_spawn_new(tr->o->argv, tr->has_filter ? &filter : NULL, &tr->spawn);
+	struct thread *th = e ? NULL : thread_get(tr, tr->spawn.pid);
+	if (!e && !th)
 		e = &err_nomem;
-	else if (ptrace(PTRACE_SEIZE, tr->child, 0, options | (tr->has_filter ? PTRACE_O_EXITKILL : 0)))
-		e = err_fix(err_os(errno, "%s cannot be traced", path),
+	if (!e && ptrace(PTRACE_SEIZE, tr->spawn.pid, 0, options | (tr->has_filter ? PTRACE_O_EXITKILL : 0)))
+		e = err_fix(err_os(errno, "%s cannot be traced", tr->o->argv[0]),
 			    "ptrace(2) is not allowed here: a container or a security module may forbid it");
-	if (!e) {
-		th->is_hidden = true;
-		ptrace(PTRACE_INTERRUPT, tr->child, 0, 0);
-		if (write(go[1], "g", 1) != 1)
-			e = err_os(errno, "no word to the program");
-	}
-	close(go[0]);
-	close(go[1]);
-	close(failed[1]);
-	*ret_failed = failed[0];
-	return e;
+	if (e)
+		return e;
+	th->is_hidden = true;
+	ptrace(PTRACE_INTERRUPT, tr->spawn.pid, 0, 0);
+	return trace_spawn_go(&tr->spawn);
 }
 
 struct err *trace_ptrace_run(const struct trace_ptrace_opts *o, int *ret_status)
 {
-	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
-		       PTRACE_O_TRACESECCOMP;
-	struct tracer tr = {.o = o, .child_status = -1, .procs = trace_procs_new()};
-	int failed = -1;
+	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACESECCOMP;
+	if (!o->no_follow)
+		options |= PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK;
+	struct tracer tr = {.o = o, .child_status = -1, .spawn = {.go = -1, .failed = -1}, .procs = trace_procs_new()};
 	struct err *e = tr.procs ? NULL : &err_nomem;
 	if (!e && o->argv)
-		e = start(&tr, options, &failed);
+		e = start(&tr, options);
 	for (size_t i = 0; !e && i < o->pid_cnt; i++)
 		e = attach(&tr, o->pids[i], options);
 	if (!e)
 		wait_loop(&tr);
 	else
 		detach_all(&tr);
-	if (!e && failed >= 0 && tr.child_status != -1)
-		e = exec_error(o->argv[0], failed);
-	if (failed >= 0)
-		close(failed);
+	if (!e && o->argv && tr.child_status != -1)
+		e = trace_spawn_error(&tr.spawn, o->argv[0]);
+	trace_spawn_fini(&tr.spawn);
 	for (size_t i = 0; i < BUCKETS; i++)
 		while (tr.buckets[i])
 			thread_drop(&tr, tr.buckets[i]->tid);

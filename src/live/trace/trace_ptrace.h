@@ -23,6 +23,7 @@ struct trace_ptrace_opts {
 	uint32_t string_max;     /* bytes read of a string or buffer, 0 = 512; paths are read whole */
 	uint32_t stack_len;      /* bytes of user stack with each call, at most 4096 */
 	bool no_filter;          /* no seccomp filter, so that what was started can be left running */
+	bool no_follow;          /* children of processes attached to are let go */
 	bool (*is_stopped)(void *ctx); /* asked after each wait, which signals interrupt: true ends the trace */
 	trace_sink_fn *sink;
 	void *ctx;               /* of both */
