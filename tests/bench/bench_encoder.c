@@ -7,7 +7,10 @@
  *   bench_encoder SWITCH.o encode ROUNDS   a line a round: ns per 1,000 runs by BPF statistics, of each call, table and switch
  *   bench_encoder SWITCH.o floor ROUNDS    a line a round: CPU ns per call of this thread, for each of `floors`
  *   bench_encoder SWITCH.o same            whether both write the same bytes
- *   bench_encoder SWITCH.o loss EVENTS LEN calls as fast as one core makes them, a ring of LEN bytes: events a second, seen, received, lost
+ *   bench_encoder SWITCH.o sites STACK CMD...  of the calls of a program, all and those whose caller outside of libc was found with so
+ *                                          many bytes of stack; ns each took
+ *   bench_encoder SWITCH.o loss EVENTS LEN RATE  calls of one core, RATE of them a second (0: as fast as it goes), a ring of LEN bytes:
+ *                                          events a second, seen, received, lost
  */
 #include "bench_encoder.h"
 
@@ -17,6 +20,7 @@
 #include "live/trace/trace_event.h"
 #include "live/trace/trace_frame.h"
 #include "live/trace/trace_join.h"
+#include "live/trace/trace_site.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -357,33 +361,30 @@ static void check(struct err *e)
 		die(e->text);
 }
 
-static void loss(long events, uint32_t ring_len)
+/* A child that waits until it is recorded; true in the child. */
+static bool hold(struct trace_bpf *t, pid_t *ret_pid)
 {
-	struct trace_bpf *t;
-	struct trace_bpf_options opt = {.scope = {.own = true}, .ring_len = ring_len};
-	check(trace_bpf_open(&opt, &t));
-	struct trace_join *j = trace_join_new(sink, NULL);
 	int go[2];
-	double *took = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!j || took == MAP_FAILED || pipe(go))
-		die("no memory");
-	pid_t pid = fork();
-	if (!pid) {
-		char byte;
-		struct timespec a, b;
+	char byte;
+	if (pipe2(go, O_CLOEXEC) || (*ret_pid = fork()) < 0)
+		die("no process");
+	if (!*ret_pid) {
 		close(go[1]);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(1);
-		clock_gettime(CLOCK_MONOTONIC, &a);
-		for (long i = 0; i < events; i++)
-			do_getppid();
-		clock_gettime(CLOCK_MONOTONIC, &b);
-		*took = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
-		_exit(0);
+		return true;
 	}
-	check(trace_bpf_add(t, pid));
+	check(trace_bpf_add(t, *ret_pid));
 	if (write(go[1], "", 1) != 1)
 		die("the subject is gone");
+	close(go[0]);
+	close(go[1]);
+	return false;
+}
+
+/* Reads until the child has ended and nothing is left. */
+static void follow(struct trace_bpf *t, struct trace_join *j, pid_t pid)
+{
 	bool any = true, is_over = false;
 	while (any || !is_over) {
 		trace_bpf_wait(t, 2);
@@ -394,6 +395,85 @@ static void loss(long events, uint32_t ring_len)
 	}
 	trace_bpf_stop(t);
 	check(trace_bpf_drain(t, join_chunk, j, &any));
+}
+
+struct found {
+	struct trace_sites *sites;
+	unsigned long all, found;
+	double ns;
+};
+
+static bool find_site(void *ctx, const struct trace_event *ev)
+{
+	struct found *f = ctx;
+	struct trace_frame frames[TRACE_FRAMES_MAX];
+	trace_sites_event(f->sites, ev);
+	if (ev->kind != TRACE_SYSCALL || ev->unfinished)
+		return true;
+	double from = cpu_ns();
+	size_t cnt = trace_sites_frames(f->sites, ev, frames, TRACE_FRAMES_MAX);
+	f->ns += cpu_ns() - from;
+	bool is_found = false;
+	for (size_t i = 0; i < cnt; i++)
+		is_found = is_found || (frames[i].module && !strstr(frames[i].module, "/libc.so"));
+	f->all++;
+	f->found += is_found;
+	return true;
+}
+
+static void sites(uint32_t stack_len, char **cmd)
+{
+	struct trace_bpf *t;
+	struct trace_bpf_options opt = {.scope = {.own = true, .tree = true}, .with_site = true, .stack_len = stack_len, .plan = {.with_maps = true},
+		.ring_len = 128u << 20};
+	struct found f = {.sites = trace_sites_new(true)};
+	check(trace_bpf_open(&opt, &t));
+	struct trace_join *j = trace_join_new(find_site, &f);
+	pid_t pid;
+	if (!j || !f.sites)
+		die("no memory");
+	if (hold(t, &pid)) {
+		int null = open("/dev/null", O_RDWR);
+		dup2(null, 1);
+		dup2(null, 2);
+		execvp(cmd[0], cmd);
+		_exit(127);
+	}
+	follow(t, j, pid);
+	printf("%lu %lu %.0f\n", f.all, f.found, f.all ? f.ns / (double)f.all : 0);
+	trace_join_free(j);
+	trace_sites_free(f.sites);
+	trace_bpf_close(t);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void loss(long events, uint32_t ring_len, double rate)
+{
+	struct trace_bpf *t;
+	struct trace_bpf_options opt = {.scope = {.own = true}, .ring_len = ring_len};
+	check(trace_bpf_open(&opt, &t));
+	struct trace_join *j = trace_join_new(sink, NULL);
+	double *took = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+	if (!j || took == MAP_FAILED)
+		die("no memory");
+	if (hold(t, &pid)) {
+		double from = now();
+		for (long i = 0; i < events; i++) {
+			do_getppid();
+			while (rate > 0 && i % 64 == 0 && now() < from + (double)i / rate)
+				;
+		}
+		*took = now() - from;
+		_exit(0);
+	}
+	follow(t, j, pid);
 	size_t cnt;
 	uint64_t seen = 0;
 	const struct trace_cpu *cpus = trace_bpf_cpus(t, &cnt);
@@ -415,8 +495,12 @@ int main(int argc, char **argv)
 		die("built without eBPF, or used the wrong way");
 	void *bytes = slurp(argv[1], &switch_len);
 	int rounds = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 1;
-	if (!strcmp(argv[2], "loss") && argc > 4) {
-		loss(strtol(argv[3], NULL, 10), (uint32_t)strtol(argv[4], NULL, 10));
+	if (!strcmp(argv[2], "sites") && argc > 4) {
+		sites((uint32_t)rounds, argv + 4);
+		return 0;
+	}
+	if (!strcmp(argv[2], "loss") && argc > 5) {
+		loss(strtol(argv[3], NULL, 10), (uint32_t)strtol(argv[4], NULL, 10), strtod(argv[5], NULL));
 		return 0;
 	}
 	struct object obs[2] = {load(table, table_len, "trace_sys_exit", 256), load(bytes, switch_len, "bench_switch", 256)};

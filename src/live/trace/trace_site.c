@@ -37,7 +37,11 @@ struct site_map {
 
 struct site_proc {
 	VEC(struct site_map) maps; /* the newest last */
+	unsigned asked;            /* for how many addresses the process was asked since that changed */
 };
+
+/* Asking costs some microseconds, and a process that makes code without files has no end of addresses. */
+#define ASKED_MAX 64
 
 /* What an address of a module is. */
 struct site_row {
@@ -196,6 +200,7 @@ static void add_map(struct site_proc *p, struct site_map m)
 		memmove(p->maps.data, p->maps.data + 1, --p->maps.cnt * sizeof(*p->maps.data));
 	if (m.end > m.start)
 		(void)VEC_PUSH(&p->maps, m);
+	p->asked = 0;
 }
 
 static const struct site_map *find_map(const struct site_proc *p, uint64_t va)
@@ -210,12 +215,13 @@ static const struct site_map *find_map(const struct site_proc *p, uint64_t va)
 /* The mapping at `va`; a running process is asked for what no event told. */
 static const struct site_map *get_map(struct trace_sites *s, uint32_t pid, uint64_t va)
 {
-	const struct site_map *m = find_map(find_proc(s, pid, false), va);
-	if (m || !s->is_live || !pid)
+	struct site_proc *p = find_proc(s, pid, true);
+	const struct site_map *m = find_map(p, va);
+	if (m || !s->is_live || !pid || !p || p->asked >= ASKED_MAX)
 		return m;
 	struct trace_map found;
-	struct site_proc *p;
-	if (!trace_maps_query(pid, va, &found) || !(p = find_proc(s, pid, true)))
+	p->asked++;
+	if (!trace_maps_query(pid, va, &found))
 		return NULL;
 	uint32_t module = found.path[0] ? find_module(s, found.path, strlen(found.path), found.ino) : NONE;
 	add_map(p, (struct site_map){.start = found.start, .end = found.end, .file_off = found.file_off, .module = module});
@@ -407,28 +413,32 @@ static bool read_stack(const struct trace_event *ev, uint64_t va, uint64_t *ret)
 	return true;
 }
 
-/* The next frame by the table's row; false: it does not say, or what it says is outside of the sample. */
-static bool step(const struct trace_event *ev, const struct site_row *row, uint64_t *sp, uint64_t *bp, bool *has_bp, uint64_t *ret_va)
+enum step { STEP_OK, STEP_END, STEP_UNKNOWN };
+
+/* The next frame by the table's row. It ends where there is no caller and where the sample does, and is not known where the table does
+ * not say. */
+static enum step step(const struct trace_event *ev, const struct site_row *row, uint64_t *sp, uint64_t *bp, bool *has_bp, uint64_t *ret_va)
 {
 	const struct trace_cfi_row *c = &row->cfi;
-	if (!row->has_cfi || c->is_signal || !c->has_ra || c->base == TRACE_CFA_UNKNOWN || (c->base == TRACE_CFA_BP && !*has_bp))
-		return false;
+	if (!row->has_cfi || c->base == TRACE_CFA_UNKNOWN || (c->base == TRACE_CFA_BP && !*has_bp))
+		return STEP_UNKNOWN;
 	uint64_t cfa = (c->base == TRACE_CFA_SP ? *sp : *bp) + (uint64_t)(int64_t)c->cfa_off;
-	if (cfa <= *sp || !read_stack(ev, cfa + (uint64_t)(int64_t)c->ra_off, ret_va))
-		return false;
+	if (c->is_signal || !c->has_ra || cfa <= *sp || !read_stack(ev, cfa + (uint64_t)(int64_t)c->ra_off, ret_va))
+		return STEP_END;
 	if (c->has_bp)
 		*has_bp = read_stack(ev, cfa + (uint64_t)(int64_t)c->bp_off, bp);
 	*has_bp = *has_bp && !c->bp_is_lost;
 	*sp = cfa;
-	return true;
+	return STEP_OK;
 }
 
 /* The first word from *sp on that follows a call. */
 static const struct site_row *guess(struct trace_sites *s, const struct trace_event *ev, uint64_t *sp, struct trace_frame *f)
 {
 	uint64_t word;
+	const struct site_proc *p = find_proc(s, ev->pid, false);
 	for (uint64_t at = (*sp + 7) & ~7ull; read_stack(ev, at, &word); at += 8) {
-		const struct site_row *row = fill_frame(s, ev->pid, word, false, f);
+		const struct site_row *row = find_map(p, word) ? fill_frame(s, ev->pid, word, false, f) : NULL;
 		if (row && row->is_return) {
 			*sp = at + 8;
 			f->is_guess = true;
@@ -448,17 +458,15 @@ size_t trace_sites_frames(struct trace_sites *s, const struct trace_event *ev, s
 	size_t cnt = 1;
 	while (row && cnt < max) {
 		uint64_t va = 0;
-		bool is_table = step(ev, row, &sp, &bp, &has_bp, &va);
-		const struct site_row *next = is_table ? fill_frame(s, ev->pid, va, false, &ret[cnt]) : NULL;
-		if (next && !next->is_return)
-			next = NULL;
-		/* Where a table says that there is no caller nothing is guessed. */
-		if (!next && !is_table && !(row->has_cfi && !row->cfi.has_ra)) {
-			next = guess(s, ev, &sp, &ret[cnt]);
+		enum step how = step(ev, row, &sp, &bp, &has_bp, &va);
+		row = how == STEP_OK ? fill_frame(s, ev->pid, va, false, &ret[cnt]) : NULL;
+		if (row && !row->is_return)
+			row = NULL;
+		if (how == STEP_UNKNOWN) {
+			row = guess(s, ev, &sp, &ret[cnt]);
 			has_bp = false;
 		}
-		row = next;
-		cnt += next != NULL;
+		cnt += row != NULL;
 	}
 	return cnt;
 }
