@@ -199,11 +199,11 @@ static void test_begun(void **state)
 	call_with(&b, begun, faulted, "");
 	call_with(&b, ended, s, "/tmp");
 	feed(j, &b);
-	expect(&g, "0+ 65535/0 0:50 - - nr 80 ret -38 [0 000 4/4 /tmp]\n"
+	expect(&g, "0+ 65535/0 0:50 - - nr 80 ret 0 [0 000 4/4 /tmp]\n"
 		   "0 65535/0 0:50 - - nr 80 ret 0 ns 250 [0 000 4/4 /tmp]\n"
-		   "0+ 65535/0 0:50 - - nr 80 ret -38 [0 000 4/4 /tmp]\n"
+		   "0+ 65535/0 0:50 - - nr 80 ret 0 [0 000 4/4 /tmp]\n"
 		   "0 65535/0 0:50 - - nr 80 ret 0 ns 250 [0 500 4/4 /tmp]\n"
-		   "0+ 65535/0 0:50 - - nr 80 ret -38 [0 300 0/0 ]\n"
+		   "0+ 65535/0 0:50 - - nr 80 ret 0 [0 300 0/0 ]\n"
 		   "0 65535/0 0:50 - - nr 80 ret 0 ns 250 [0 400 4/4 /tmp]\n");
 	/* execve: at its end registers and memory are the new program's. Another thread's number went over to it. */
 	begun.nr = ended.nr = 59;
@@ -214,9 +214,18 @@ static void test_begun(void **state)
 	trace_record_end(&b, trace_record_begin(&b, &exec));
 	call_with(&b, ended, s, "");
 	feed(j, &b);
-	expect(&g, "0+ 65535/0 0:52 - - nr 59 ret -38 [0 000 7/7 /bin/ls]\n"
+	expect(&g, "0+ 65535/0 0:52 - - nr 59 ret 0 [0 000 7/7 /bin/ls]\n"
 		   "1 65535/0 0:50 - - nr 0 ret 0\n"
 		   "0 65535/0 0:50 - - nr 59 ret 0 ns 250 [0 000 7/7 /bin/ls]\n");
+	/* rt_sigreturn: at its end the registers are those of what was interrupted. */
+	begun.nr = 15;
+	begun.tid = ended.tid = 53;
+	ended.nr = -1;
+	ended.ret = 99;
+	call_with(&b, begun, s, "x");
+	call_with(&b, ended, s, "x");
+	feed(j, &b);
+	expect(&g, "0+ 65535/0 0:53 - - nr 15 ret 0 [0 000 1/1 x]\n0 65535/0 0:53 - - nr 15 ret 99 ns 250 [0 000 1/1 x]\n");
 	trace_join_free(j);
 	buf_fini(&g.text);
 }

@@ -538,6 +538,7 @@ static void test_signal(void **state)
 	assert_int_equal((int)k->ev.args[1], SI_USER);
 	assert_int_equal(k->ev.args[2], k->ev.pid);
 	assert_non_null(find_call(&t, "rt_sigreturn", true, 0));
+	assert_non_null(find_call(&t, "rt_sigreturn", false, 0));
 	clear(&t);
 }
 

@@ -145,6 +145,8 @@ bool trace_decode(const uint8_t *rec, size_t len, struct trace_record *r)
 	if (!read_slots(&c, r, w.flags & TRACE_WIRE_EXACT) || c.failed)
 		return false;
 	r->ev.slots = r->slots;
+	if (r->ev.unfinished)
+		r->ev.ret = 0;
 	if (r->kind == TRACE_LOST) {
 		r->ev.lost.count = w.args[0];
 		r->ev.lost.first = w.args[1];

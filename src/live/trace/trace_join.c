@@ -240,6 +240,16 @@ static void merge_slot(struct trace_slot *end, const struct trace_slot *begun)
 	end->status = status;
 }
 
+/* rt_sigreturn(2) puts other registers in the place of those it was called with, its number among them. */
+static void restore_number(struct trace_join *j, const struct thread *t, struct trace_event *ev)
+{
+	const struct pending *p = &t->pending;
+	if (ev->nr != -1 || !p->rec || !trace_decode(p->rec, p->len, &j->begun))
+		return;
+	ev->nr = j->begun.ev.nr;
+	memcpy(ev->args, j->begun.ev.args, sizeof(ev->args));
+}
+
 /* Joins the end of a call with its beginning. */
 static void join_call(struct trace_join *j, struct thread *t, struct trace_event *ev)
 {
@@ -282,8 +292,10 @@ static void take_call(struct trace_join *j, const uint8_t *rec, uint32_t len)
 {
 	struct trace_event *ev = &j->record.ev;
 	struct thread *t = ev->unfinished ? make_thread(j, ev->tid) : find_thread(j, ev->tid);
-	if (t && !ev->unfinished)
+	if (t && !ev->unfinished) {
+		restore_number(j, t, ev);
 		join_call(j, t, ev);
+	}
 	give(j, ev);
 	if (!t)
 		return;
