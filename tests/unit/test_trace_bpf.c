@@ -511,6 +511,54 @@ static void test_no_tree(void **state)
 	clear(&t);
 }
 
+#ifdef __x86_64__
+static char *low_path; /* where 32 bits lead to */
+
+/* Calls by i386's numbers from 64-bit code. */
+static void subject_compat(void)
+{
+	long ret;
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(12), "b"(low_path) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(64) : "memory", "r8", "r9", "r10", "r11");
+}
+
+static void test_compat(void **state)
+{
+	int status;
+	low_path = mmap((void *)0x100000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (low_path != (char *)0x100000)
+		skip();
+	memcpy(low_path, "/tmp", 5);
+	pid_t pid = fork();
+	if (!pid) {
+		subject_compat();
+		_exit(7);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!WIFEXITED(status)) {
+		print_message("skipped: this kernel has no calls of i386\n");
+		skip();
+	}
+	struct trace t = {0};
+	start(&t, &own);
+	run(&t, subject_compat, true);
+	finish(&t);
+	const struct kept *chdir_call = NULL, *getppid_call = NULL;
+	for (size_t i = 0; i < t.list.cnt; i++) {
+		const struct kept *k = t.list.data[i];
+		if (k->ev.kind == TRACE_SYSCALL && k->ev.abi == TRACE_I386 && k->ev.nr == 12)
+			chdir_call = k;
+		if (k->ev.kind == TRACE_SYSCALL && k->ev.abi == TRACE_I386 && k->ev.nr == 64)
+			getppid_call = k;
+	}
+	expect_slot(chdir_call, 0, 0, TRACE_LATE, "/tmp", 4);
+	assert_non_null(getppid_call);
+	assert_int_equal(getppid_call->ev.ret, getpid());
+	munmap(low_path, 4096);
+	clear(&t);
+}
+#endif
+
 static volatile sig_atomic_t got_signal;
 static void on_signal(int sig)
 {
@@ -821,6 +869,9 @@ int main(void)
 		cmocka_unit_test(test_no_tree),    cmocka_unit_test(test_signal),   cmocka_unit_test(test_scope),
 		cmocka_unit_test(test_scope_exec), cmocka_unit_test(test_no_process), cmocka_unit_test(test_overload),
 		cmocka_unit_test(test_no_loss),    cmocka_unit_test(test_races),    cmocka_unit_test(test_times),
+#ifdef __x86_64__
+		cmocka_unit_test(test_compat),
+#endif
 		cmocka_unit_test(test_container),  cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
