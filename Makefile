@@ -44,6 +44,7 @@ bench: build-bench
 	@python3 tests/bench/bench_live.py --live build-bench/tests/bench/bench_live
 	@[ ! -x build-bench/tests/bench/bench_encoder ] || python3 tests/bench/bench_trace.py --encoder build-bench/tests/bench/bench_encoder \
 		--switch build-bench/tests/bench/bench_switch.bpf.o || true
+	@python3 tests/bench/bench_probe.py --probe build-bench/tests/bench/bench_probe || true
 	@python3 tests/bench/bench_image.py --image build-bench/tests/bench/bench_image
 
 score: build-bench

@@ -442,6 +442,7 @@ static const struct {
 } cli_commands[] = {
 	{"batch", cli_batch},
 	{"trace", cli_trace},
+	{"probe", cli_probe},
 };
 
 bool cli_wants_help(int argc, char **argv)

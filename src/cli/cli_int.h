@@ -36,5 +36,7 @@ void cli_progress_end(struct cli *c);
 int cli_batch(int argc, char **argv);
 /* `scry trace`; the same. */
 int cli_trace(int argc, char **argv);
+/* `scry probe`; the same. */
+int cli_probe(int argc, char **argv);
 
 #endif

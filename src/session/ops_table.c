@@ -262,6 +262,22 @@ static const struct ops_param p_trace[] = {
 	{.name = "until", .type = OPS_STRING, .value = "N|TIME", .help = "end after N events, or after 5s, 200ms"},
 	{.name = "to", .type = OPS_STRING, .value = "FILE", .help = "the text or JSON into a file"},
 	{NULL}};
+static const struct ops_param p_probe[] = {
+	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_required = true, .value = "FILE",
+	 .help = "the program or library whose code it is"},
+	{.name = "what", .type = OPS_STRING, .is_positional = true, .is_required = true, .is_repeated = true, .value = "WHAT",
+	 .help = "functions ('str*' for many), addresses, FUNC:LINE"},
+	{.name = "pid", .type = OPS_INT, .letter = 'p', .value = "PID", .help = "only this process (all that run FILE's code)"},
+	{.name = "args", .type = OPS_STRING, .letter = 'a', .value = "TYPE,...", .help = "what the arguments are; REG or REG:TYPE for registers"},
+	{.name = "if", .type = OPS_STRING, .value = "COND", .help = "only hits for which it holds: 'a1 > 10 && ret < 0'"},
+	{.name = "summary", .type = OPS_FLAG, .letter = 'c', .help = "counts and latencies in place of hits"},
+	P_FLAG("entry", "the beginning of calls alone"),
+	{.name = "string_max", .type = OPS_INT, .letter = 's', .value = "N", .help = "bytes of strings read (128)"},
+	{.name = "count", .type = OPS_INT, .value = "N", .help = "end after N hits"},
+	{.name = "for", .type = OPS_STRING, .value = "TIME", .help = "end after 5 (seconds), 200ms"},
+	{.name = "ring_kb", .type = OPS_INT, .value = "N", .help = "room for hits that wait to be read, in KiB (4096)"},
+	{.name = "attach", .type = OPS_CHOICE, .choices = "session|multi|perf", .value = "WAY", .help = "how (the best this kernel has)"},
+	{NULL}};
 static const struct ops_param p_serve[] = {
 	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs to open"},
 	{.name = "socket", .type = OPS_STRING, .value = "SOCKET", .help = "a path, or a bare name in $XDG_RUNTIME_DIR/scry (serve)"},
@@ -556,6 +572,12 @@ static const struct ops_op ops_all[] = {
 		"CMD runs as you, outside of any sandbox: naming it is the agreement, and nobody but the command line can. Its children and "
 		"threads are traced, too. Lines are as strace writes them, on stderr beside a program; with --json an object an event on stdout "
 		"(docs/tracing.md), and the program's own output goes to stderr. Processes of others need root (exit status 4)."),
+	COMMAND("probe", SES_CAP_TRACE, p_probe, "calls of functions as they happen: arguments, results, times",
+		"Behind -- stands a program to start, with its words: it runs as you, outside of any sandbox. Arguments are those of the "
+		"function's prototype: what was declared, debug information, the system's headers; else -a says them. Conditions are C over a1, "
+		"a2, ... or the names of arguments, registers, ret, ns, pid, tid, uid, cpu, and run in the kernel (docs/probes.md). Lines go to "
+		"stderr beside a program, with --json an object a hit to stdout, and the program's own output to stderr then. Needs root; the "
+		"exit status is the program's, and 125 when it could not be probed."),
 	COMMAND("serve", SES_CAP_NET, p_serve, "answer programs over a socket",
 		"JSON-RPC, one object a line: every operation by its name, for any number of clients of this user, with events when something "
 		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),

@@ -601,8 +601,27 @@ def trace(folder):
         f.write(b"f" + head[:12])
 
 
+PROBE_CONDITIONS = ["count > 10 && pid == 7", 'path == "/etc/passwd" || !(flags & 0x10)', "ret < 0 && ns >= 1000000", "(a1 ^ a2) << 3 == ~a3 - 'x' * -1",
+                    "rdi != eax | cl", "uid + cpu + tid <= 5 && (ret == count || flags)", 'a1 != "\\"q"', "a9", "((1)", "ratio"]
+
+
+def probes(folder):
+    rows = [b"c" + c.encode() for c in PROBE_CONDITIONS]
+    for phase in (0, 1, 2):
+        head = struct.pack("<6QIHBB", 9, 8, 77 << 32 | 78, 0x401000, 0x7ffc00, 0x401100, 0, 1, phase, 1)
+        entry = struct.pack("<4Q", 0x404000, 5, 0x404010, 0) + struct.pack("<i4x", 6) + b"hello\0".ljust(40, b"\0") + struct.pack("<i4x", 20) + bytes(24)
+        tail = struct.pack("<2Q", 0x404020, 1500) + struct.pack("<i4x", 18) + b"r" * 24
+        rows.append(b"r" + head + (entry if phase != 1 else b"") + (tail if phase else b""))
+    types = struct.pack("<4I", 1, 1 << 24, 4, 32) + struct.pack("<3I", 5, 12 << 24, 1) + struct.pack("<5I", 0, 4 << 24 | 0, 8, 5, 13 << 24)
+    strings = b"\0int\0one\0"
+    rows.append(b"b" + struct.pack("<6I", 0x0001eb9f, 24, 0, len(types), len(types), len(strings)) + types + strings)
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"p{i}"), "wb") as f:
+            f.write(row)
+
+
 def main():
-    kinds = {"elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
+    kinds = {"probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
              "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf}

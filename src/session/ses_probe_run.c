@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `scry probe`: a program or a process, and probes on it until it ends. */
+#include "session/ses_probe.h"
+
+#include "session/ses_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TICK_MS = 2 };
+
+struct run {
+	const struct ses_probe_run *r;
+	struct ses_probes *p;
+	pid_t child;
+	int go, failed;          /* pipes: the program may begin; the errno when it could not */
+	int pidfd;               /* of the process probed; -1: none */
+	uint64_t lines;
+	struct buf out;
+	bool is_over;            /* enough lines, or nobody reads */
+};
+
+/* --- the program -------------------------------------------------------------------------------------------------- */
+
+/* Where the program is, as a shell finds it. Null when it is not there. */
+static char *find_program(const char *name)
+{
+	const char *path = getenv("PATH");
+	if (strchr(name, '/'))
+		return strdup(name);
+	for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; *p;) {
+		size_t len = strcspn(p, ":");
+		_cleanup_buf_ struct buf b = {0};
+		buf_add(&b, p, len);
+		buf_add_str(&b, len ? "/" : "./");
+		buf_add_str(&b, name);
+		buf_add_ch(&b, 0);
+		if (!b.failed && !access(b.data, X_OK))
+			return take_ptr(b.data);
+		p += len + (p[len] == ':');
+	}
+	return NULL;
+}
+
+/* In the new process: waits for the word, then becomes the program. Only system calls, so that no probed function of a library is called
+ * here. */
+_Noreturn static void become(const char *path, char *const *argv, int go, int failed)
+{
+	struct sigaction def = {.sa_handler = SIG_DFL};
+	char word;
+	sigaction(SIGPIPE, &def, NULL);
+	long n = syscall(SYS_read, go, &word, 1);
+	if (n == 1) {
+		syscall(SYS_execve, path, argv, environ);
+		int why = errno;
+		n = syscall(SYS_write, failed, &why, sizeof(why));
+	}
+	(void)n;
+	syscall(SYS_exit_group, 127);
+	__builtin_unreachable();
+}
+
+static struct err *start(struct run *u)
+{
+	int go[2] = {-1, -1}, failed[2] = {-1, -1};
+	_cleanup_free_ char *path = find_program(u->r->argv[0]);
+	if (!path || access(path, X_OK))
+		return err_new(ERR_NOT_FOUND, "%s: there is no such program", u->r->argv[0]);
+	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) {
+		struct err *e = err_os(errno, "no pipe");
+		cleanup_closep(&go[0]);
+		cleanup_closep(&go[1]);
+		return e;
+	}
+	u->child = fork();
+	if (u->child == 0) {
+		close(go[1]);
+		become(path, u->r->argv, go[0], failed[1]);
+	}
+	struct err *e = u->child < 0 ? err_os(errno, "no process") : NULL;
+	close(go[0]);
+	close(failed[1]);
+	u->go = go[1];
+	u->failed = failed[0];
+	return e;
+}
+
+/* The program may run. */
+static struct err *let_go(struct run *u)
+{
+	int why;
+	if (write(u->go, "g", 1) != 1)
+		return err_os(errno, "%s", u->r->argv[0]);
+	if (read(u->failed, &why, sizeof(why)) == sizeof(why))
+		return err_os(why == EACCES ? EIO : why, "%s", u->r->argv[0]);
+	return NULL;
+}
+
+/* --- lines -------------------------------------------------------------------------------------------------------- */
+static bool on_line(void *ctx, const char *line, size_t len)
+{
+	struct run *u = ctx;
+	buf_add(&u->out, line, len);
+	buf_add_ch(&u->out, '\n');
+	u->lines++;
+	u->is_over |= u->r->count && u->lines >= u->r->count;
+	return !u->is_over;
+}
+
+static void write_out(struct run *u)
+{
+	if (u->out.len && !u->r->write(u->r->ctx, u->out.data, u->out.len))
+		u->is_over = true;
+	u->out.len = 0;
+}
+
+static struct err *drain(struct run *u, uint64_t *ret_cnt)
+{
+	struct err *e = ses_probes_drain(u->p, on_line, u, ret_cnt);
+	if (!e && u->out.failed)
+		e = &err_nomem;
+	write_out(u);
+	return e;
+}
+
+/* Whether what is probed has ended. */
+static bool has_ended(struct run *u, int *ret_status)
+{
+	if (u->child > 0) {
+		if (waitpid(u->child, ret_status, WNOHANG) == u->child) {
+			u->child = 0;
+			return true;
+		}
+		return false;
+	}
+	struct pollfd f = {.fd = u->pidfd, .events = POLLIN};
+	return u->pidfd >= 0 && poll(&f, 1, 0) == 1;
+}
+
+static struct err *watch(struct run *u, int *ret_status)
+{
+	const struct ses_probe_run *r = u->r;
+	uint64_t begin = ses_now_ns(), cnt;
+	struct err *e = NULL;
+	for (bool was_end = false; !e && !u->is_over && !atomic_load(r->cancel);) {
+		/* What it did until it ended is in the ring by then. */
+		was_end = has_ended(u, ret_status);
+		e = drain(u, &cnt);
+		if (was_end || (r->for_ns && ses_now_ns() - begin >= r->for_ns))
+			break;
+		if (!cnt)
+			poll(NULL, 0, TICK_MS);
+	}
+	return e;
+}
+
+static struct err *summary(struct run *u)
+{
+	uint64_t cnt;
+	/* The last records, and calls that did not end. */
+	struct err *e = u->is_over ? NULL : drain(u, &cnt);
+	if (!e && !u->is_over) {
+		ses_probes_flush(u->p, on_line, u);
+		write_out(u);
+	}
+	if (!e && (u->r->o.is_json || u->r->o.count_only)) {
+		u->out.failed = false;
+		ses_probes_put_summary(u->p, u->r->o.is_json, &u->out);
+		write_out(u);
+	}
+	return e;
+}
+
+/* The program goes on without probes. */
+static void await(struct run *u, int *ret_status)
+{
+	while (u->child > 0 && !atomic_load(u->r->cancel)) {
+		if (waitpid(u->child, ret_status, WNOHANG) == u->child)
+			u->child = 0;
+		else
+			poll(NULL, 0, TICK_MS);
+	}
+}
+
+static struct err *check_process(struct run *u)
+{
+	if (u->r->argv || !u->r->o.pid)
+		return NULL;
+	u->pidfd = (int)syscall(SYS_pidfd_open, u->r->o.pid, 0);
+	if (u->pidfd >= 0 || errno == ENOSYS)
+		return NULL;
+	return errno == ESRCH || errno == EINVAL ? err_new(ERR_NOT_FOUND, "%d: there is no such process", (int)u->r->o.pid)
+						 : err_os(errno, "process %d", (int)u->r->o.pid);
+}
+
+struct err *ses_probe_run(struct ses_snap *sn, const struct ses_call *call, const struct ses_probe_run *r, int *ret_status)
+{
+	struct run u = {.r = r, .go = -1, .failed = -1, .pidfd = -1};
+	struct ses_probe_opts o = r->o;
+	*ret_status = -1;
+	struct err *e = check_process(&u);
+	if (!e && r->argv)
+		e = start(&u);
+	if (u.child > 0)
+		o.pid = u.child;
+	if (!e)
+		e = ses_probes_open(sn, call, &o, &u.p);
+	if (!e) {
+		_cleanup_buf_ struct buf line = {0};
+		if (o.pid)
+			ses_probes_watch(u.p, o.pid);
+		buf_printf(&line, "%u probe%s attached (%s)", ses_probes_cnt(u.p), ses_probes_cnt(u.p) == 1 ? "" : "s", ses_probes_way(u.p));
+		buf_add_ch(&line, 0);
+		if (!line.failed)
+			r->say(r->ctx, line.data);
+	}
+	if (!e && r->argv)
+		e = let_go(&u);
+	if (!e)
+		e = watch(&u, ret_status);
+	if (!e)
+		e = summary(&u);
+	ses_probes_close(u.p);
+	cleanup_closep(&u.go);
+	cleanup_closep(&u.failed);
+	cleanup_closep(&u.pidfd);
+	/* One that was not let go ends by the closed pipe. */
+	if (!e)
+		await(&u, ret_status);
+	else if (u.child > 0)
+		waitpid(u.child, NULL, 0);
+	buf_fini(&u.out);
+	return e;
+}
