@@ -45,7 +45,10 @@ void json_strn(struct json *j, const char *s, size_t len)
 		} else {
 			uint32_t cp;
 			n = utf8_next(s, len, &cp);
-			if (n)
+			/* A terminal obeys U+0080..9f as it does what is below 0x20. */
+			if (n && cp < 0xa0)
+				buf_printf(j->out, "\\u%04x", cp);
+			else if (n)
 				buf_add(j->out, s, n);
 			else
 				buf_add(j->out, "\xef\xbf\xbd", 3);

@@ -107,7 +107,7 @@ static void test_buf_and_json(void **state)
 	json_key(&j, "addr");
 	json_addr(&j, 0x401136);
 	json_key(&j, "text");
-	json_strn(&j, "a\"\\\n\x01\xff\xc3\xa9", 8);
+	json_strn(&j, "a\"\\\n\x01\xff\xc3\xa9\x7f\xc2\x80\xc2\x9f\xc2\xa0", 15);
 	json_key(&j, "list");
 	json_arr(&j);
 	json_i64(&j, INT64_MIN);
@@ -118,7 +118,7 @@ static void test_buf_and_json(void **state)
 	json_end_arr(&j);
 	json_end_obj(&j);
 	buf_add_ch(&b, 0);
-	assert_string_equal(b.data, "{\"addr\":\"0x401136\",\"text\":\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa9\","
+	assert_string_equal(b.data, "{\"addr\":\"0x401136\",\"text\":\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa9\\u007f\\u0080\\u009f\xc2\xa0\","
 				    "\"list\":[-9223372036854775808,18446744073709551615,true,null,\"4889\"]}");
 	b.len = 0;
 	buf_add_hex(&b, 0, 1);
