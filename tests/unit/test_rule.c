@@ -263,6 +263,10 @@ static void test_wrong(void **state)
 	refused("rule a\nevent ptrace where nosuch\n", "f:2: the call has no such argument, and nothing else is called 'nosuch'");
 	refused("rule a\nevent exec where argv == \"x\"\n", "f:2: of a list of texts only 'has' can be asked");
 	refused("rule a\nevent ptrace where pid < \"x\"\n", "f:2: a text has no order and no bits");
+	refused("rule a\ntitle \x1b[2J\n", "f:2: a control character, or what is not UTF-8, is no text");
+	refused("rule a\ntitle \xc2\x9b" "31m\n", "f:2: a control character, or what is not UTF-8, is no text");
+	refused("rule a\ntitle \xe2\x80\xae\n", "f:2: a control character, or what is not UTF-8, is no text");
+	refused("rule a\ntechnique \xff\n", "f:2: a control character, or what is not UTF-8, is no text");
 	refused("rule a\ntitle x\nseverity bad\n", "f:3: the severity is info, low, medium, high or critical");
 	refused("rule a\ntitle x\nevent dup\n", "f:3: a title, a severity and an event are needed by rule 'a'");
 	refused(RULE("a", "event dup") RULE("a", "event dup"), "f:5: there is a rule of that name already: 'a'");

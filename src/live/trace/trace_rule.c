@@ -3,6 +3,7 @@
 #include "live/trace/trace_rule.h"
 
 #include "base/file.h"
+#include "base/utf8.h"
 #include "live/trace/trace_rule_int.h"
 
 #include <fcntl.h>
@@ -95,7 +96,7 @@ static const char *rest_of_line(struct parse *p)
 	if (!text)
 		p->e = &err_nomem;
 	for (char *c = text; c && *c; c++) {
-		if (*c == '\n' || *c == '\t')
+		if (*c == '\n' || *c == '\t' || *c == '\r')
 			*c = ' ';
 	}
 	return text;
@@ -728,6 +729,22 @@ static void parse_line(struct parse *p)
 	}
 }
 
+/* Whether the line, which may become a finding's title, has nothing that a terminal obeys. */
+static bool is_text(const char *s, size_t len)
+{
+	while (len) {
+		uint32_t cp = 0;
+		size_t n = utf8_next(s, len, &cp);
+		bool is_space = *s == '\t' || *s == '\n' || *s == '\r';
+		bool is_control = cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
+		if (!n || (is_control && !is_space))
+			return false;
+		s += n;
+		len -= n;
+	}
+	return true;
+}
+
 struct err *trace_rules_add_text(struct trace_rules *r, const char *name, const char *text, size_t len)
 {
 	struct parse p = {.r = r, .file = name, .line = 1};
@@ -751,7 +768,10 @@ struct err *trace_rules_add_text(struct trace_rules *r, const char *name, const 
 		if (memchr(from, '\0', (size_t)(s - from))) {
 			wrong(&p, "a zero byte is no text", NULL, 0);
 		} else if (!is_at_end(&p) && *p.s != '#') {
-			parse_line(&p);
+			if (is_text(from, (size_t)(s - from)))
+				parse_line(&p);
+			else
+				wrong(&p, "a control character, or what is not UTF-8, is no text", NULL, 0);
 			p.from = NULL;
 			p.line = line - 1;
 		}
