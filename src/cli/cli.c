@@ -124,7 +124,8 @@ static struct err *cli_unknown_option(const struct cli *c, const char *word)
 static bool cli_global_value(struct cli *c, const char *name, size_t len, const char *value, struct err **ret_err)
 {
 	bool is_color = len == 5 && !memcmp(name, "color", 5), is_project = len == 7 && !memcmp(name, "project", 7);
-	bool is_socket = len == 6 && !memcmp(name, "socket", 6);
+	/* What is the command line's own no server does. */
+	bool is_socket = len == 6 && !memcmp(name, "socket", 6) && !c->op->is_command;
 	if (!is_color && !is_socket && !(is_project && c->op->needs_target))
 		return false;
 	if (!value)
@@ -302,11 +303,47 @@ static void cli_note_rest(const struct cli *c, const struct ops_out *o)
 	buf_fini(&line);
 }
 
-/* What a snippet prints, as it comes. */
-static void cli_stream(void *ctx, bool is_err, const char *s, size_t len)
+/* What a snippet prints. On a terminal, what that would obey stands as text: names of the target are among it. */
+struct cli_prints {
+	bool is_tame[2]; /* standard output, standard error */
+	struct { char s[4]; size_t len; } rest[2]; /* of a character that goes on in the next piece */
+};
+
+static bool cli_is_tame(const struct cli *c, int fd)
 {
-	int fd = is_err ? STDERR_FILENO : STDOUT_FILENO;
-	(void)ctx;
+	return !strcmp(c->op->name, "exec") && !ops_arg_is_set(&c->args, "unconfined") && isatty(fd);
+}
+
+/* Lines and tabs stay. */
+static void cli_tame(struct buf *out, const char *s, size_t len)
+{
+	while (len) {
+		size_t n = 0;
+		while (n < len && s[n] != '\n' && s[n] != '\t')
+			n++;
+		ops_escape(out, s, n);
+		if (n < len)
+			buf_add_ch(out, s[n++]);
+		s += n;
+		len -= n;
+	}
+}
+
+/* How many bytes at the end may be the beginning of a character. */
+static size_t cli_begun(const char *s, size_t len)
+{
+	for (size_t n = 1; n <= MIN(len, 3u); n++) {
+		uint8_t byte = (uint8_t)s[len - n];
+		if (byte >= 0xc0)
+			return n < (byte >= 0xf0 ? 4u : byte >= 0xe0 ? 3u : 2u) ? n : 0;
+		if (byte < 0x80)
+			return 0;
+	}
+	return 0;
+}
+
+static void cli_write_all(int fd, const char *s, size_t len)
+{
 	while (len) {
 		ssize_t n = write(fd, s, len);
 		if (n < 0 && errno == EINTR)
@@ -318,20 +355,54 @@ static void cli_stream(void *ctx, bool is_err, const char *s, size_t len)
 	}
 }
 
+static void cli_stream(void *ctx, bool is_err, const char *s, size_t len)
+{
+	struct cli_prints *p = ctx;
+	int fd = is_err ? STDERR_FILENO : STDOUT_FILENO;
+	if (!p->is_tame[is_err]) {
+		cli_write_all(fd, s, len);
+		return;
+	}
+	_cleanup_buf_ struct buf all = {0}, text = {0};
+	buf_add(&all, p->rest[is_err].s, p->rest[is_err].len);
+	buf_add(&all, s, len);
+	if (all.failed)
+		return;
+	size_t rest = len ? cli_begun(all.data, all.len) : 0;
+	cli_tame(&text, all.data, all.len - rest);
+	p->rest[is_err].len = rest;
+	memcpy(p->rest[is_err].s, all.data + all.len - rest, rest);
+	if (!text.failed && text.len)
+		cli_write_all(fd, text.data, text.len);
+}
+
+/* As cli_print(), of a command whose answer may be what a snippet left. */
+static int cli_print_answer(const struct cli *c, const struct buf *out)
+{
+	if (out->failed || !cli_is_tame(c, STDOUT_FILENO))
+		return cli_print(out);
+	_cleanup_buf_ struct buf text = {0};
+	cli_tame(&text, out->data, out->len);
+	return cli_print(&text);
+}
+
 static int cli_answer(struct cli *c, struct ses_snap *sn, struct ses_project *p, uint32_t binary)
 {
 	struct ses_call call = {.deadline_ns = cli_deadline(c), .cancel = &cli_interrupted, .caps = ~(uint32_t)0, .may_consent = true,
 				.max_bytes = ops_arg_u64(&c->args, "max_bytes", 0)};
 	struct buf text = {0};
 	struct ops_out out;
+	struct cli_prints prints = {.is_tame = {cli_is_tame(c, STDOUT_FILENO), cli_is_tame(c, STDERR_FILENO)}};
 	ops_out_init(&out, c->op, &text, c->is_json);
 	out.has_color = c->has_color;
 	struct ops_req rq = {.sn = sn, .call = &call, .args = &c->args, .arena = &c->arena, .out = &out, .project = p, .binary = binary,
-			     .no_store = c->no_store, .stream = c->is_json ? NULL : cli_stream};
+			     .no_store = c->no_store, .stream = c->is_json ? NULL : cli_stream, .stream_ctx = &prints};
 	struct err *e = ops_run(&rq);
+	for (int i = 0; i < 2; i++)
+		cli_stream(&prints, i, "", 0);
 	if (c->is_json && text.len)
 		buf_add_ch(&text, '\n');
-	int status = text.len || !e ? cli_print(&text) : 0;
+	int status = text.len || !e ? cli_print_answer(c, &text) : 0;
 	if (!status)
 		cli_note_rest(c, &out);
 	if (!e)
@@ -391,7 +462,7 @@ static int cli_with_server(struct cli *c)
 	if (c->project || c->no_store)
 		return cli_fail(err_fix(err_new(ERR_INVALID, "--project and --no-store are the server's"), "give them to scry serve"));
 	struct err *e = cli_remote_run(&r, &text);
-	int status = e ? cli_fail(e) : cli_print(&text);
+	int status = e ? cli_fail(e) : cli_print_answer(c, &text);
 	if (!status && *r.more)
 		cli_say(r.more, "");
 	if (r.status) {

@@ -216,6 +216,26 @@ for i in range(3): subprocess.Popen(["sleep", "86399.25"], start_new_session=Tru
 while True: pass' >/dev/null 2>&1
 if wait_gone 'sleep 86399.25'; then pass "what it started ends with it"; else fail "what it started ends with it"; fi
 
+# --- on a terminal ---
+if command -v script >/dev/null; then
+	cat >esc.py <<'P'
+import os
+print("a\x1b[31m\tb\x9b \u202e \u00e9")
+os.write(1, b"\xc3")
+os.write(1, b"\xa4 \xff\x1b[c\n")
+os.write(2, b"\x1b[2J\xe2")
+result = "done"
+P
+	shown=$(script -qec "'$SCRY' exec '$T' esc.py" /dev/null </dev/null | tr -d '\r')
+	like "what a terminal would obey is shown" 'a\\x1b\[31m.b\\u\{9b\} \\u\{202e\} é' "$shown"
+	like "a character in two pieces is one" '^ä \\xff\\x1b\[c$' "$shown"
+	like "errors, too, and half a character at the end" '\\x1b\[2J\\xe2' "$shown"
+	unlike "nothing else" $'\033' "$shown"
+	is "elsewhere bytes are what they are" $'a\033[31m' "$(run -c 'print("a\x1b[31m")')"
+else
+	skip "on a terminal" "no script(1)"
+fi
+
 # --- the end of scry itself ---
 "$SCRY" exec "$T" --deadline 600 -c 'print("up", flush=True)
 while True: pass' >up 2>/dev/null &
