@@ -42,15 +42,26 @@ bool tui_is_operation(const char *line)
 	return op_of(line) != NULL;
 }
 
+/* "-o", as on the command line. */
+static const struct ops_param *by_letter(const struct ops_op *op, const char *word)
+{
+	const struct ops_param *p = word[0] == '-' && word[1] && !word[2] ? op->params : NULL;
+	while (p && p->name && p->letter != word[1])
+		p++;
+	return p && p->name ? p : NULL;
+}
+
 static struct err *take_words(const struct ops_op *op, struct ops_args *args, char *rest)
 {
 	size_t positional = 0;
 	char *word;
 	while ((word = next_word(&rest))) {
-		bool is_option = word[0] == '-' && word[1] == '-' && word[2];
-		char *value = is_option ? strchr(word, '=') : NULL;
+		const struct ops_param *p = by_letter(op, word);
+		bool is_option = p || (word[0] == '-' && word[1] == '-' && word[2]);
+		char *value = is_option && !p ? strchr(word, '=') : NULL;
 		size_t len = is_option ? strcspn(word + 2, "=") : 0;
-		const struct ops_param *p = is_option ? ops_param_find(op, word + 2, len) : ops_param_at(op, positional++);
+		if (!p)
+			p = is_option ? ops_param_find(op, word + 2, len) : ops_param_at(op, positional++);
 		if (!p || (is_option && p->is_positional))
 			return err_fix(err_new(ERR_INVALID, "%s: %s takes no such word", word, op->name), "scry help %s", op->name);
 		if (is_option && p->type == OPS_FLAG)

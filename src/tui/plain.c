@@ -6,6 +6,7 @@
 #include "tui/operation.h"
 #include "tui/tui_int.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,6 +397,11 @@ static void print_message(struct plain *p)
 	}
 }
 
+static bool is_word_char(char ch)
+{
+	return isalnum((unsigned char)ch) || ch == '_';
+}
+
 static void do_line(struct plain *p, char *line)
 {
 	struct tui *t = &p->tui;
@@ -410,8 +416,14 @@ static void do_line(struct plain *p, char *line)
 		size_t len;
 		enum tui_action a = verb_of(p, line, &len);
 		const char *rest = line + len + strspn(line + len, " \t");
-		if (strcspn(line, " \t") > 1 && tui_is_operation(line))
+		size_t word = strcspn(line, " \t");
+		/* "doctor" is no d; the letter of a mark stands at its verb. */
+		bool is_word = word > len && is_word_char(line[len - 1]) && is_word_char(line[len]) &&
+			       !((a == TUI_MARK || a == TUI_MARK_GO) && word == len + 1);
+		if (word > 1 && tui_is_operation(line))
 			run_operation(p, line);
+		else if (is_word)
+			tui_say(t, true, "%.*s: no such verb (? lists them), nor a command that can be said here", (int)word, line);
 		else if (a == TUI_COMMAND)
 			do_command(p, rest);
 		else if (a == TUI_NONE)

@@ -139,4 +139,11 @@ status "and scry keys" 3 "$SCRY" keys
 rm "$WORK/config/scry/keys"
 out=$("$SCRY" keys)
 like "and one that has none" '^- +THEME' "$out"
+
+# A word is no letter with something behind it: nothing is edited by what was not understood.
+out=$(plain 'g main\ndoctor\nproject list\nunknown\ncomet x\nma\nU\n')
+is "words that are no verbs" 4 "$(grep -c 'no such verb' <<<"$out")"
+unlike "and edit nothing" 'Ctrl.Z|define|undefined' "$(SCRY_STORE=$WORK/word-store plain 'g main\ndoctor\nproject list\nunknown\ncomet x\nU\n')"
+out=$(plain 'g main\nexport -o '"$WORK"'/letter.md\n')
+ok "letters of the command line" test -s "$WORK/letter.md"
 plan
