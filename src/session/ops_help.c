@@ -119,6 +119,9 @@ void ops_write_op_help(struct buf *out, const struct ops_op *op)
 		buf_add_ch(out, '\n');
 	}
 	for (size_t i = 0; i < ARRAY_LEN(global_opts); i++) {
+		/* No server runs what is the command line's own. */
+		if (op->is_command && !strcmp(global_opts[i].name, "socket"))
+			continue;
 		size_t began = out->len;
 		buf_printf(out, "  --%s%s%s", global_opts[i].name, global_opts[i].value ? " " : "", global_opts[i].value ? global_opts[i].value : "");
 		put_padded(out, began, 30);

@@ -96,6 +96,9 @@ for op in functions strings problems; do
 done
 
 # Words.
+status "no server traces" 2 "$SCRY" trace --socket nosuch -- true
+like "and that is said" '--socket: trace has no such option' "$ERR"
+unlike "nor does its help say so" '--socket' "$("$SCRY" help trace)"
 status "a near miss" 2 "$SCRY" functoins "$T"
 like "it suggests the command" 'did you mean scry functions' "$ERR"
 status "an unknown word that is no file" 3 "$SCRY" qqqqqqqqqqqq
