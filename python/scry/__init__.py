@@ -201,11 +201,16 @@ def _statement(op):
     return {k: hex(v) if k in ("addr", "end", "table", "base") and isinstance(v, int) else v for k, v in op.items()}
 
 
+_WITH_ANOTHER = "another change of this call was refused"
+
+
 def _check_results(answer, is_dry_run):
     refused = [r for r in answer["results"] if r["status"] == "refused"]
     if refused and not is_dry_run:
-        where = f"{hex(refused[0]['addr'])}: " if isinstance(refused[0].get("addr"), int) else ""
-        e = _error(f"refused: {where}{refused[0]['why']}" + (f" (and {len(refused) - 1} more)" if refused[1:] else ""), "denied", "")
+        # The one that is at fault, not one that was refused with it.
+        why = next((r for r in refused if r["why"] != _WITH_ANOTHER), refused[0])
+        where = f"{hex(why['addr'])}: " if isinstance(why.get("addr"), int) else ""
+        e = _error(f"refused: {where}{why['why']}" + (f" (and {len(refused) - 1} more)" if refused[1:] else ""), "denied", "")
         e.results = answer["results"]
         raise e
 

@@ -204,6 +204,7 @@ cli("rename", TARGET, "from_python", "from_outside")
 equal(db.address("from_outside"), victim.addr, "what somebody else edits is seen")
 err = fails("denied", "one refusal refuses all", lambda: db.edit([{"op": "rename", "addr": victim.addr, "name": "good"}, {"op": "rename", "addr": main, "name": "a b"}]))
 ok(len(err.results) == 2 and db.address("from_outside") == victim.addr, "and nothing of it was made")
+ok("space" in str(err) and "another change" not in str(err), "it says which is at fault")
 fails("denied", "a single refusal is an error", lambda: db.rename(main, "with space"))
 try:
     with db.edit() as e:
