@@ -471,9 +471,10 @@ static struct err *run_run(struct mcp_job *job, const struct ops_doc *args, stru
 
 static struct err *run_trace(struct mcp_job *job, const struct ops_doc *args, struct buf *out)
 {
-	if (!ops_find("trace"))
-		return err_fix(err_new(ERR_UNSUPPORTED, "trace: this version does not watch running programs"),
-			       "the tracer (system calls and probes) will bring it; call runs single functions");
+	const struct ops_op *op = ops_find("trace");
+	if (!op || op->is_command)
+		return err_fix(err_new(ERR_UNSUPPORTED, "trace: only the command line watches running programs"),
+			       "a person can: scry trace -- CMD; call runs single functions");
 	return ops_doc_find(args, "op") ? run_op_of(job, args, SES_CAP_TRACE, out) : run_as(job, args, true, "trace", out);
 }
 
