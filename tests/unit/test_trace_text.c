@@ -72,6 +72,9 @@ static const struct sample samples[] = {
 	{"nanosleep({tv_sec=1, tv_nsec=0}, NULL) = 0", 35, 0, {0x1000, 0}, {IN(0, "\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")}},
 	{"poll([{fd=0, events=POLLIN}], 1, -1) = 1 ([{fd=0, revents=POLLIN|POLLHUP}])", 7, 1, {0x1000, 1, 0xffffffff},
 	 {IN(0, "\0\0\0\0\1\0\0\0"), OUT(0, "\0\0\0\0\1\0\21\0")}},
+	/* Read when the call had ended, its events are what they were. */
+	{"poll([{fd=0, events=POLLIN}], 1, -1) = 1 ([{fd=0, revents=POLLIN|POLLHUP}])", 7, 1, {0x1000, 1, 0xffffffff},
+	 {OUT(0, "\0\0\0\0\1\0\21\0")}},
 	{"clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x5000) = 9", 56, 9, {0x200011, 0, 0, 0x5000}, {{0}}},
 	{"ioctl(1, TIOCGWINSZ, {ws_row=24, ws_col=80, ws_xpixel=0, ws_ypixel=0}) = 0", 16, 0, {1, 0x5413, 0x1000},
 	 {OUT(2, "\30\0\120\0\0\0\0\0")}},
@@ -145,6 +148,21 @@ static void test_json(void **state)
 	assert_non_null(strstr(out.data, "\"ret\":null"));
 	assert_non_null(strstr(out.data, "\"site\":{\"module\":\"/bin/x\",\"build_id\":null,\"offset\":\"0x10\",\"func\":\"main\",\"line\":null}"));
 	buf_fini(&out);
+}
+
+/* What has not come back has no result, whatever stands in the register. */
+static void test_unfinished(void **state)
+{
+	static const char *const want[] = {"exit_group(3)                     = ?\n", "read(3, 0x1000, 10 <unfinished ...>\n"};
+	const struct trace_event evs[] = {{.kind = TRACE_SYSCALL, .unfinished = true, .nr = 231, .ret = -38, .args = {3}},
+					  {.kind = TRACE_SYSCALL, .unfinished = true, .nr = 0, .ret = -38, .args = {3, 0x1000, 10}}};
+	for (size_t i = 0; i < 2; i++) {
+		struct buf out = {0};
+		trace_text_event(&evs[i], &(struct trace_text_opts){0}, &out);
+		buf_add_ch(&out, 0);
+		assert_string_equal(out.data, want[i]);
+		buf_fini(&out);
+	}
 }
 
 static void test_other_events(void **state)
@@ -297,6 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_other_events),
 		cmocka_unit_test(test_fds),
 		cmocka_unit_test(test_counts),

@@ -174,7 +174,8 @@ static const struct trace_slot *shown_slot(struct tx *t, unsigned idx)
 	const struct trace_slot *ret = in;
 	/* Of select(2) and poll(2) what was asked for is shown, and what came of it behind the result. */
 	bool is_ready = is_call(t, "select") || is_call(t, "pselect6") || is_call(t, "poll") || is_call(t, "ppoll");
-	if (a->dir & SYSC_OUT && !is_ready && !t->ev->unfinished && !is_error(t->ev)) {
+	bool is_same = idx == 0 && (is_call(t, "poll") || is_call(t, "ppoll")) && !in; /* events are as they were */
+	if (a->dir & SYSC_OUT && (!is_ready || is_same) && !t->ev->unfinished && !is_error(t->ev)) {
 		const struct trace_slot *after = trace_slot_find(t->ev, idx, TRACE_OUT, TRACE_PART_SELF);
 		ret = after && after->status != TRACE_ABSENT ? after : in;
 	}
@@ -611,7 +612,8 @@ static void put_ret(struct tx *t)
 {
 	const struct trace_event *ev = t->ev;
 	const char *name;
-	if (t->s.flags & SYSC_NO_RETURN && !is_call(t, "rt_sigreturn") && !is_error(ev) && strncmp(t->s.name, "execve", 6) != 0)
+	bool is_away = t->s.flags & SYSC_NO_RETURN && !is_call(t, "rt_sigreturn") && !is_error(ev) && strncmp(t->s.name, "execve", 6) != 0;
+	if (ev->unfinished || is_away)
 		buf_add_str(t->out, "?");
 	else if (trace_text_errno(ev, &name) && ev->ret <= -512 && name)
 		buf_printf(t->out, "? %s", name);
@@ -625,7 +627,7 @@ static void put_ret(struct tx *t)
 		trace_put_fd(t->out, t, (int32_t)ev->ret);
 	else
 		buf_printf(t->out, "%" PRId64, ev->ret);
-	if (ev->ret >= 0)
+	if (ev->ret >= 0 && !ev->unfinished)
 		put_extra(t);
 }
 
