@@ -8,6 +8,7 @@
 #include "session/ses_trace_int.h"
 
 #include "live/trace/sysc.h"
+#include "live/trace/sysc_check.h"
 #include "live/trace/trace_btf.h"
 #include "live/trace/trace_count.h"
 #include "live/trace/trace_fds.h"
@@ -633,11 +634,43 @@ static struct err *list_rules(struct trace *t)
 	return e;
 }
 
+#define DIFFERENCES_SAID 5
+
+struct differences {
+	const struct trace *t;
+	size_t cnt;
+};
+
+static void on_difference(void *ctx, const struct sysc_difference *d)
+{
+	struct differences *all = ctx;
+	char line[160];
+	snprintf(line, sizeof(line), "this kernel's %s has %u arguments, %u of them as scry knows them (%u)", d->s->name, d->nargs, d->same_names,
+		 d->s->nargs);
+	if (all->cnt++ < DIFFERENCES_SAID)
+		all->t->io->say(all->t->io->ctx, line);
+}
+
+/* What this kernel's calls take, where it says so, is what the table says, or the user is told. */
+static void check_table(const struct trace *t)
+{
+	struct differences all = {.t = t};
+	char line[80];
+	if (!sysc_check_folder())
+		return;
+	sysc_check(sysc_check_folder(), on_difference, &all);
+	snprintf(line, sizeof(line), "and %zu calls more", all.cnt - MIN(all.cnt, DIFFERENCES_SAID));
+	if (all.cnt > DIFFERENCES_SAID)
+		t->io->say(t->io->ctx, line);
+}
+
 static struct err *prepare(struct trace *t)
 {
 	struct err *e = read_args(t);
 	if (e)
 		return e;
+	if (!ops_arg_is_set(t->args, "read"))
+		check_table(t);
 	err_free(trace_btf_open_kernel(&t->btf)); /* without it fewer structs have fields */
 	t->text.btf = t->btf;
 	if (ops_arg_is_set(t->args, "fds")) {

@@ -4,6 +4,7 @@
  * arguments against the kernel's formats where tracefs is mounted, and everything a fetcher relies on.
  */
 #include "live/trace/sysc.h"
+#include "live/trace/sysc_check.h"
 #include "live/trace/trace_event.h"
 
 #include <fcntl.h>
@@ -172,62 +173,64 @@ static void test_numbers_are_this_machines(void **state)
 	assert_true(cnt > 300);
 }
 
-static const char *trace_folder(void)
+struct differences {
+	size_t cnt, of_count;
+	char last[64];
+};
+
+static void on_difference(void *ctx, const struct sysc_difference *d)
 {
-	static const char *const at[] = {"/sys/kernel/tracing/events/syscalls", "/sys/kernel/debug/tracing/events/syscalls"};
-	for (size_t i = 0; i < 2; i++)
-		if (!access(at[i], R_OK))
-			return at[i];
-	return NULL;
+	struct differences *all = ctx;
+	all->cnt++;
+	all->of_count += d->nargs != d->s->nargs;
+	snprintf(all->last, sizeof(all->last), "%s %u %u", d->s->name, d->nargs, d->same_names);
+	print_message("%s: %u arguments, %u of the same name, the table has %u\n", d->s->name, d->nargs, d->same_names, d->s->nargs);
 }
 
-static const char *entry_name(const char *call)
+/* A kernel of which one call has another argument and one more of them. */
+static void test_differences_are_found(void **state)
 {
-	static const char *const other[][2] = {{"stat", "newstat"}, {"fstat", "newfstat"}, {"lstat", "newlstat"}, {"uname", "newuname"},
-					       {"umount2", "umount"}, {"sendfile", "sendfile64"}};
-	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
-		if (!strcmp(call, other[i][0]))
-			return other[i][1];
-	return call;
+	char folder[] = "/tmp/scry-sysc-XXXXXX", path[128];
+	static const char *const calls[][2] = {
+		{"chdir", "\tfield:int __syscall_nr;\toffset:8;\n\tfield:const char * filename;\toffset:16;\tsize:8;\n"},
+		{"newuname", "\tfield:struct new_utsname * name;\toffset:16;\n"},
+		{"rmdir", "\tfield:const char * path;\toffset:16;\tsize:8;\n\tfield:int flags;\toffset:24;\tsize:8;\n"},
+	};
+	assert_non_null(mkdtemp(folder));
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/sys_enter_%s", folder, calls[i][0]);
+		assert_return_code(mkdir(path, 0700), 0);
+		snprintf(path + strlen(path), sizeof(path) - strlen(path), "/format");
+		FILE *f = fopen(path, "w");
+		fputs(calls[i][1], f);
+		fclose(f);
+	}
+	struct differences all = {0};
+	assert_int_equal(sysc_check(folder, on_difference, &all), 3);
+	assert_int_equal(all.cnt, 1);
+	assert_string_equal(all.last, "rmdir 2 0");
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/sys_enter_%s/format", folder, calls[i][0]);
+		unlink(path);
+		*strrchr(path, '/') = 0;
+		rmdir(path);
+	}
+	rmdir(folder);
 }
 
 /* The arguments of the running kernel: as many as in the table, with those names. A kernel that is newer or older than the table may
  * rename one; a table that is wrong would differ in many. */
 static void test_arguments_are_this_kernels(void **state)
 {
-	const char *folder = trace_folder();
+	const char *folder = sysc_check_folder();
 	if (!folder) {
 		print_message("SKIP: tracefs is not mounted, so the kernel's formats cannot be compared\n");
 		skip();
 	}
-	size_t cnt, seen = 0, same = 0, same_count = 0;
-	const struct sysc *all = sysc_all(&cnt);
-	for (size_t i = 0; i < cnt; i++) {
-		char path[256], line[512];
-		snprintf(path, sizeof(path), "%s/sys_enter_%s/format", folder, entry_name(all[i].name));
-		FILE *f = all[i].nr[TRACE_X86_64] >= 0 ? fopen(path, "r") : NULL;
-		if (!f)
-			continue;
-		unsigned n = 0, equal = 0;
-		while (fgets(line, sizeof(line), f)) {
-			char *off = strstr(line, ";\toffset:");
-			if (!off || strtoul(off + 9, NULL, 10) < 16)
-				continue;
-			*off = 0;
-			const char *name = strrchr(line, ' ') + 1;
-			name += strspn(name, "_*");
-			equal += n < all[i].nargs && !strcmp(all[i].a[n].name, name);
-			n++;
-		}
-		fclose(f);
-		seen++;
-		same_count += n == all[i].nargs;
-		same += n == all[i].nargs && equal == n;
-		if (n != all[i].nargs || equal != n)
-			print_message("%s differs: %u arguments, %u of the same name, the table has %u\n", all[i].name, n, equal, all[i].nargs);
-	}
+	struct differences all = {0};
+	size_t seen = sysc_check(folder, on_difference, &all);
 	assert_true(seen > 250);
-	assert_true(same_count * 100 >= seen * 98 && same * 100 >= seen * 90);
+	assert_true(all.of_count * 100 <= seen * 2 && all.cnt * 100 <= seen * 10);
 }
 
 int main(void)
@@ -240,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_sets),
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_numbers_are_this_machines),
+		cmocka_unit_test(test_differences_are_found),
 		cmocka_unit_test(test_arguments_are_this_kernels),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
