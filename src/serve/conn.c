@@ -29,6 +29,12 @@ static void unlist(struct serve_conn *c, struct serve_req **at)
 	c->pool_cnt -= r->in_pool && r->work != SERVE_WORK_FEED;
 }
 
+/* Whether it is done also when nobody takes the answer: an edit. A snippet or a run of the target is not; of what is not parsed nobody knows. */
+static bool is_wanted(const struct serve_req *r)
+{
+	return !r->is_parsed || (r->op && r->op->cap == SES_CAP_EDIT) || r->work == SERVE_WORK_FEED;
+}
+
 void serve_conn_fini(struct serve_conn *c)
 {
 	while (c->first) {
@@ -36,7 +42,7 @@ void serve_conn_fini(struct serve_conn *c)
 		unlist(c, &c->first);
 		r->conn = NULL;
 		/* What was to be changed is changed, though nobody hears of it. */
-		if (!r->is_exclusive)
+		if (!is_wanted(r))
 			atomic_store(&r->cancel, true);
 		if (!r->in_pool)
 			serve_req_free(r);
@@ -91,6 +97,22 @@ void serve_conn_end(struct serve_conn *c)
 {
 	c->is_ended = true;
 	rpc_lines_end(&c->lines);
+}
+
+void serve_conn_hang(struct serve_conn *c)
+{
+	c->is_hung = true;
+	for (struct serve_req **at = &c->first; *at;) {
+		struct serve_req *r = *at;
+		if (!is_wanted(r))
+			atomic_store(&r->cancel, true);
+		if (is_wanted(r) || r->in_pool) {
+			at = &r->next;
+		} else {
+			unlist(c, at);
+			serve_req_free(r);
+		}
+	}
 }
 
 static void drop_input(struct serve_conn *c)
@@ -257,11 +279,17 @@ static bool begin(struct serve_conn *c, struct serve_req *r)
 	return false;
 }
 
+/* Of those whose client is there no more only edits begin. */
+static bool is_dropped(const struct serve_conn *c, const struct serve_req *r)
+{
+	return c->is_hung && !is_wanted(r);
+}
+
 static void begin_queued(struct serve_conn *c)
 {
 	for (struct serve_req **at = &c->first; *at && serve_conn_unsent(c) < SERVE_UNSENT_MAX;) {
 		struct serve_req *r = *at;
-		if (r->state == SERVE_QUEUED && !is_blocked(c, r) && begin(c, r)) {
+		if (r->state == SERVE_QUEUED && !is_blocked(c, r) && (is_dropped(c, r) || begin(c, r))) {
 			unlist(c, at);
 			serve_req_free(r);
 		} else if (r->is_exclusive) {
@@ -287,7 +315,7 @@ static void place(struct serve_conn *c, struct serve_req *r)
 	if (is_cancel(r)) {
 		run_method(c, r);
 		serve_req_free(r);
-	} else if (!c->first && begin(c, r)) {
+	} else if (is_dropped(c, r) || (!c->first && begin(c, r))) {
 		serve_req_free(r);
 	} else {
 		append(c, r);

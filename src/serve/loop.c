@@ -125,6 +125,18 @@ static ssize_t io_send(struct serve_conn *c, const char *bytes, size_t len)
 	return c->tls ? serve_tls_send(c->tls, bytes, len) : send(c->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Nobody takes its answers any more. What it sent before is read still, by make_ready(), since epoll would tell of the end again and again. */
+static void hang(struct serve_conn *c)
+{
+	if (c->is_hung)
+		return;
+	epoll_ctl(c->loop->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+	c->watched = EPOLLIN;
+	serve_conn_hang(c);
+	if (!c->is_ended)
+		make_ready(c->loop, c);
+}
+
 /* True when there may be more to read at once. */
 static bool conn_read(struct serve_conn *c)
 {
@@ -140,13 +152,14 @@ static bool conn_read(struct serve_conn *c)
 		if (n < 0 && errno == EAGAIN)
 			return false;
 		if (n <= 0) {
-			c->is_gone |= n < 0;
 			serve_conn_end(c);
+			if (n < 0)
+				hang(c);
 			return false;
 		}
 		serve_conn_feed(c, bytes, (size_t)n);
 		/* Less than what was asked for: that was all. */
-		if ((size_t)n < want && !c->tls)
+		if ((size_t)n < want && !c->tls && !c->is_hung)
 			return false;
 		/* Lines are worked on before more of them come. */
 		if (c->lines.in.len - c->lines.at >= READ_LEN && memrchr(c->lines.in.data + c->lines.at, '\n', c->lines.in.len - c->lines.at))
@@ -158,7 +171,7 @@ static bool conn_read(struct serve_conn *c)
 static void conn_send(struct serve_conn *c)
 {
 	serve_conn_took(c, 0);
-	while (c->outs.cnt && !c->is_gone) {
+	while (c->outs.cnt && !c->is_gone && !c->is_hung) {
 		struct buf *b = &c->outs.data[0];
 		if (b->failed) {
 			c->is_gone = true;
@@ -170,8 +183,10 @@ static void conn_send(struct serve_conn *c)
 		else if (errno == EAGAIN)
 			return;
 		else if (errno != EINTR)
-			c->is_gone = true;
+			hang(c);
 	}
+	while (c->is_hung && c->outs.cnt)
+		serve_conn_took(c, c->outs.data[0].len - c->sent);
 }
 
 static void watch(struct serve_loop *l, struct serve_conn *c)
@@ -179,7 +194,7 @@ static void watch(struct serve_loop *l, struct serve_conn *c)
 	uint32_t want = (serve_conn_room(c) ? EPOLLIN : 0u) | (c->outs.cnt ? EPOLLOUT : 0u);
 	if (c->tls && serve_tls_wants_write(c->tls))
 		want |= EPOLLOUT;
-	if (want == c->watched)
+	if (want == c->watched || c->is_hung)
 		return;
 	struct epoll_event ev = {.events = want, .data = {.ptr = &c->src}};
 	epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, c->fd, &ev);
@@ -196,7 +211,7 @@ static void conn_run(struct serve_loop *l, struct serve_conn *c)
 		conn_close(l, c);
 		return;
 	}
-	if (is_more)
+	if (is_more || (c->is_hung && !c->is_ended && serve_conn_room(c)))
 		make_ready(l, c);
 	watch(l, c);
 }
@@ -211,8 +226,8 @@ static void conn_event(struct serve_loop *l, struct serve_conn *c, uint32_t even
 	/* It is not there any more, and what it may have sent before is not wanted. */
 	if (events & (EPOLLHUP | EPOLLERR) && !serve_conn_room(c) && !c->is_ended)
 		c->is_gone = true;
-	if (events & EPOLLERR)
-		c->is_gone = true;
+	if (events & EPOLLERR || (events & EPOLLHUP && c->is_ended))
+		hang(c);
 	conn_run(l, c);
 	if (is_more && c->fd >= 0)
 		make_ready(l, c);
@@ -227,6 +242,8 @@ static void run_ready(struct serve_loop *l)
 		c->is_ready = false;
 		if (c->fd >= 0) {
 			bool is_more = c->watched & EPOLLIN && conn_read(c);
+			if (c->is_hung && !c->is_ended && !is_more && serve_conn_room(c))
+				c->is_gone = true; /* no end comes, and epoll is not asked */
 			conn_run(l, c);
 			if (is_more && c->fd >= 0)
 				make_ready(l, c);

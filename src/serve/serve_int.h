@@ -187,6 +187,7 @@ struct serve_conn {
 	struct serve_tls *tls;       /* null: a unix socket */
 	uint32_t watched;            /* what epoll tells of */
 	bool is_ended;               /* it sends no more */
+	bool is_hung;                /* nor will it read: what it asked to change is changed still, nothing else is done for it */
 	bool is_gone;                /* and takes no more */
 	bool is_ready;               /* on the loop's list of those with something to do */
 	bool needs_token;            /* before anything else */
@@ -213,6 +214,8 @@ void serve_conn_fini(struct serve_conn *c);
 size_t serve_conn_room(const struct serve_conn *c);
 void serve_conn_feed(struct serve_conn *c, const void *bytes, size_t len);
 void serve_conn_end(struct serve_conn *c);
+/* It closed both directions: is_hung, and what would only have been an answer is cancelled. */
+void serve_conn_hang(struct serve_conn *c);
 /* Does what can be done; true when there is more to do after others had their turn. */
 bool serve_conn_step(struct serve_conn *c);
 /* A request of its came back from the pool. */

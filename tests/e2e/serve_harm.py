@@ -424,6 +424,45 @@ def is_there(pid):
         return False
 
 
+def stat(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rpartition(")")[2].split()
+
+
+def cpu(pid):
+    """Ticks, a hundredth of a second each."""
+    return sum(map(int, stat(pid)[11:13]))
+
+
+def running(pid):
+    """Snippets that compute for a second now: processes of the warm interpreter, not those it only keeps ready."""
+    out = []
+    for p in below(pid):
+        try:
+            out += [p] if stat(p)[0] == "R" and int(stat(p)[1]) != pid and cpu(p) >= 100 else []
+        except OSError:
+            pass
+    return out
+
+
+def test_gone():
+    """Who sends edits and goes has them done, whether the answers were read or not; what would only be an answer is not."""
+    s = Server(SCRY, ROOT + "/gone", TARGET, env=ENV)
+    c = s.client()
+    c("open", file=TARGET)
+    addr = c("functions", limit=1)["items"][0]["addr"]
+    for how in ("read one", "read none"):
+        d = s.client()
+        d("info")
+        posts = [d.post("comment", {"addr": addr, "text": f"{how} {i}"}) for i in range(100)]
+        if how == "read one":
+            d.take(posts[0])
+        d.close()
+        ok(until(lambda: any(j.get("after") == f"{how} 99" for j in c("journal", limit=1000)["items"])), f"edits of a client that {how} answer and went")
+    ok(c("ping") == {} and until(lambda: s.fds() < 40), "and its connection is closed")
+    s.stop()
+
+
 def test_snippets():
     if not os.path.exists(os.path.join(os.environ.get("BUILD") or os.path.dirname(os.path.dirname(os.path.dirname(SCRY))), "python/scry/_scry.abi3.so")):
         skip("snippets without end", "this build has no Python: its headers (python3-dev) were not there")
@@ -433,15 +472,23 @@ def test_snippets():
     c("open", file=TARGET)
     endless = {"code": "while True: pass", "deadline": "3000", "database": 1}
     want = d.post("exec", endless)
-    ok(until(lambda: len(below(s.proc.pid)) == 2), "a snippet without end is a process of a warm interpreter")
+    ok(until(lambda: len(running(s.proc.pid)) == 1), "a snippet without end is a process of a warm interpreter")
     ok(c("ping") == {} and c("info")["format"] == "ELF64", "others are answered meanwhile")
     d.tell("cancel", id=want)
     kind = d.take(want)["end"]
-    ok(kind == "cancelled" and until(lambda: len(below(s.proc.pid)) <= 1), f"it can be cancelled ({kind})")
+    ok(kind == "cancelled" and until(lambda: not running(s.proc.pid)), f"it can be cancelled ({kind})")
+    gone = s.client()
+    gone.post("exec", endless)
+    ok(until(lambda: len(running(s.proc.pid)) == 1), "a snippet of a client that goes")
+    gone.close()
+    ok(until(lambda: not running(s.proc.pid)), "ends with it")
+    began = cpu(s.proc.pid)
+    time.sleep(1)
+    ok(cpu(s.proc.pid) - began < 50, "nor does the server turn in circles")
     big = d("exec", code="for _ in range(64): print('x' * (1 << 20))", deadline="3000", database=1, max_output=1000)
     ok(len(big["output"]) == 1000 and big["output_cut"] > 60 << 20, "64 MB of output are read, and not kept")
     d.post("exec", endless)
-    ok(until(lambda: len(below(s.proc.pid)) == 2), "one more")
+    ok(until(lambda: len(running(s.proc.pid)) == 1), "one more")
     all_of = below(s.proc.pid)
     s.proc.kill()
     s.proc.wait()
@@ -450,7 +497,7 @@ def test_snippets():
 
 def main():
     os.makedirs(ROOT + "/run", 0o700, exist_ok=True)
-    for test in (test_other_user, test_names, test_at_once, test_ten_thousand, test_tls, test_storm, test_snippets):
+    for test in (test_other_user, test_names, test_at_once, test_ten_thousand, test_tls, test_storm, test_gone, test_snippets):
         try:
             test()
         except (Refused, OSError, EOFError, subprocess.SubprocessError) as e:
