@@ -15,17 +15,20 @@
 struct tracing {
 	struct cli c;
 	int fd;
+	int write_errno; /* why the trace could not be written; 0: it was */
 };
 
 static bool trace_write(void *ctx, const char *s, size_t len)
 {
-	const struct tracing *t = ctx;
+	struct tracing *t = ctx;
 	while (len) {
 		ssize_t n = write(t->fd, s, len);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
+		if (n <= 0) {
+			t->write_errno = n ? errno : EIO;
 			return false;
+		}
 		s += n;
 		len -= (size_t)n;
 	}
@@ -73,6 +76,11 @@ int cli_trace(int argc, char **argv)
 				  .is_live = !e && isatty(t.fd)};
 	if (!e)
 		e = ses_trace(&t.c.args, &io, &status);
+	/* A reader that went away is no error. */
+	if (!e && t.write_errno && t.write_errno != EPIPE) {
+		const char *to = ops_arg_str(&t.c.args, "to");
+		e = err_os(t.write_errno, "%s", to ? to : "the trace");
+	}
 	if (t.fd >= 0)
 		close(t.fd);
 	int exit_status = e ? cli_fail(e) : 0;

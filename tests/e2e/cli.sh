@@ -99,6 +99,8 @@ done
 status "no server traces" 2 "$SCRY" trace --socket nosuch -- true
 like "and that is said" '--socket: trace has no such option' "$ERR"
 unlike "nor does its help say so" '--socket' "$("$SCRY" help trace)"
+status "a trace that cannot be written" 5 "$SCRY" trace --rules --to /dev/full
+like "says why" '/dev/full: No space left' "$ERR"
 status "a near miss" 2 "$SCRY" functoins "$T"
 like "it suggests the command" 'did you mean scry functions' "$ERR"
 status "an unknown word that is no file" 3 "$SCRY" qqqqqqqqqqqq
