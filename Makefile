@@ -43,7 +43,7 @@ bench: build-bench
 	@python3 tests/bench/bench_python.py --build build-bench
 	@python3 tests/bench/bench_live.py --live build-bench/tests/bench/bench_live
 	@[ ! -x build-bench/tests/bench/bench_encoder ] || python3 tests/bench/bench_trace.py --encoder build-bench/tests/bench/bench_encoder \
-		--switch build-bench/tests/bench/bench_switch.bpf.o || true
+		--switch build-bench/tests/bench/bench_switch.bpf.o --scry build-bench/src/main/scry || true
 	@python3 tests/bench/bench_probe.py --probe build-bench/tests/bench/bench_probe || true
 	@python3 tests/bench/bench_image.py --image build-bench/tests/bench/bench_image
 

@@ -571,6 +571,7 @@ static struct err *run_source(struct trace *t, int *ret_status)
 				   .with_children = ops_arg_is_set(t->args, "tree"),
 				   .wanted = t->has_wanted ? t->wanted : NULL, .string_max = MAX(t->text.string_max, CAPTURE_MIN),
 				   .stack_len = ops_arg_is_set(t->args, "stacks") ? 2048 : 0, .with_entries = t->form == FORM_JSON || file,
+				   .with_times = t->text.has_times || t->counts || t->form == FORM_JSON,
 				   .with_maps = t->form == FORM_JSON || file || t->rules || t->sites,
 				   .is_left_running = t->until_events || t->until_ns,
 				   .file = file, .is_stopped = is_stopped, .ctx = t};

@@ -18,6 +18,7 @@ struct ses_trace_what {
 	const uint64_t *wanted;   /* bit per number of x86-64, 512 of them; null: all */
 	uint32_t string_max;      /* bytes of strings and buffers that are wanted */
 	uint32_t stack_len;
+	bool with_times;          /* how long each call took, at the price of a program at its beginning */
 	bool with_entries;        /* calls that may block have an event when they begin, too */
 	bool with_maps;
 	bool is_left_running;     /* the program goes on when the trace ends before it does */

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what recording system calls costs, as ratios of one run, with their bars (docs/measuring.md).
 
-    bench_trace.py --encoder PATH --switch PATH [--rounds N] [--events N] [--json]
+    bench_trace.py --encoder PATH --switch PATH [--scry PATH] [--rounds N] [--events N] [--json]
 
 Encoder: the table scry reads arguments by, against a switch for each argument that writes the same bytes. Added cost: CPU of the
 calling thread with programs attached less that without, over the same with a program that does nothing. Least of the rounds. Loss: calls
 of one core, a million a second and as fast as it makes them. Needs root; exit 0 whatever the figures are."""
 import argparse
 import json
+import os
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
 CALLS = ("execve", "init_module", "process_vm_writev", "ptrace", "arch_prctl", "chdir")
 
@@ -92,15 +95,58 @@ def sites(a):
                "note": f"% of {sum(every):,} calls of {len(PROGRAMS)} programs, least {low:.1f} ({name}); {sum(ns) / max(sum(every), 1):,.0f} ns each"}
 
 
+LOOP = """#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct rusage u;
+	for (int i = 0; i < 20000; i++) { int fd = open("/etc/passwd", O_RDONLY); close(fd); if (chdir("/tmp")) return 1; }
+	getrusage(RUSAGE_SELF, &u);
+	FILE *f = fopen(argv[1], "w");
+	fprintf(f, "%ld", (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000L + u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+	return fclose(f);
+}
+"""
+
+
+def workload(a):
+    """CPU of a loop of open, close and chdir itself, while it is traced into a file, over untraced."""
+    with tempfile.TemporaryDirectory() as work:
+        prog, cpu, out = (os.path.join(work, n) for n in ("loop", "cpu", "out"))
+        subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", prog], input=LOOP, text=True, check=True)
+        scry = [os.path.abspath(a.scry), "trace", "-o", out]
+        ways = {"untraced": [], "without stacks": scry + ["--"], "with stacks": scry + ["--stacks", "--"]}
+        if shutil.which("strace"):
+            ways["strace -f"] = ["strace", "-f", "-o", out]
+        if shutil.which("perf"):
+            ways["perf trace"] = ["perf", "trace", "-o", out]
+        took = {w: [] for w in ways}
+        for _ in range(7):
+            for way, before in ways.items():
+                subprocess.run(before + [prog, cpu], cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                               env=dict(os.environ, SCRY_STORE=work))
+                with open(cpu, encoding="ascii") as f:
+                    took[way].append(int(f.read()))
+    base = statistics.median(took["untraced"])
+    bars = {"without stacks": 1.7, "with stacks": 2.2}
+    for way in list(ways)[1:]:
+        ratio = [t / u for t, u in zip(took[way], took["untraced"])]
+        yield row(f"open, close, chdir: {way}", statistics.median(ratio), bars.get(way),
+                  f"{min(ratio):.3g}-{max(ratio):.3g}; {statistics.median(took[way]) / 60000:.2f} us a call, untraced {base / 60000:.2f}; 7 runs in turn")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--encoder", required=True)
     p.add_argument("--switch", required=True)
+    p.add_argument("--scry")
     p.add_argument("--rounds", type=int, default=30)
     p.add_argument("--events", type=int, default=3000000)
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
-    rows = [*encoder(a), *floor(a), *sites(a), *loss(a)]
+    rows = [*encoder(a), *floor(a), *sites(a), *(workload(a) if a.scry else []), *loss(a)]
     if a.json:
         print(json.dumps(rows))
         return
