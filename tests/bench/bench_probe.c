@@ -2,7 +2,7 @@
 /*
  * What a probe costs the program it is on, beside the least the kernel charges: programs that only count, attached by bare calls.
  *   bench-probe hit CALLS ROUNDS      ns of the caller's CPU for a call, probed on entry and return with two arguments, each way once a round
- *   bench-probe attach POINTS ROUNDS  us of CPU to attach to so many functions of a file, beside bare calls with a program that counts
+ *   bench-probe attach POINTS ROUNDS  us to attach to so many functions of a file, beside bare calls with a program that counts
  *   bench-probe loop CALLS            calls and prints ns for each: to be probed by others
  * One line of JSON; bench_probe.py runs it and knows the bars.
  */
@@ -207,7 +207,7 @@ struct multi { uint32_t prog, target, type, flags; uint64_t path, offs, refs, co
 static double attach_bare(const uint64_t *offs, uint32_t cnt)
 {
 	int map = count_map(), progs[2], links[2];
-	uint64_t t = now(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t t = now(CLOCK_MONOTONIC);
 	for (int half = 0; half < 2; half++) {
 		progs[half] = count_program(map, PROBE_ATTACH_UPROBE_MULTI);
 		struct multi a = {.prog = (uint32_t)progs[half], .type = PROBE_ATTACH_UPROBE_MULTI, .path = (uintptr_t)"/proc/self/exe",
@@ -216,7 +216,7 @@ static double attach_bare(const uint64_t *offs, uint32_t cnt)
 		if (links[half] < 0)
 			die("uprobe-multi");
 	}
-	t = now(CLOCK_THREAD_CPUTIME_ID) - t;
+	t = now(CLOCK_MONOTONIC) - t;
 	for (int half = 0; half < 2; half++) {
 		close(links[half]);
 		close(progs[half]);
@@ -241,9 +241,9 @@ static double attach_ours(const uint64_t *offs, uint32_t cnt)
 	for (uint32_t i = 0; i < cnt; i++)
 		pts[i] = (struct probe_point){.off = offs[i], .kind = i % 8};
 	struct probe_opts o = {.path = "/proc/self/exe", .points = pts, .kinds = kinds, .point_cnt = cnt, .kind_cnt = 8};
-	uint64_t t = now(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t t = now(CLOCK_MONOTONIC);
 	struct err *e = probe_open(&o, &s);
-	t = now(CLOCK_THREAD_CPUTIME_ID) - t;
+	t = now(CLOCK_MONOTONIC) - t;
 	if (e) {
 		fprintf(stderr, "bench-probe: %s\n", e->text);
 		exit(e->kind == ERR_ENV ? 4 : 1);

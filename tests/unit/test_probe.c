@@ -401,7 +401,8 @@ static void test_programs(void **state)
 	assert_null(probe_cond_parse(&kind, "(count > 0 || ret < 0) && flags && path == \"x\"", &c));
 	for (unsigned i = 0; i < 64; i++) {
 		struct probe_plan p = {.kind = &kind, .layout = &l, .cond = i & 1 ? &c : NULL, .is_session = i & 2, .is_return = !(i & 2) && i & 4,
-				       .is_sleepable = i & 8, .count_only = i & 16, .pid = i & 32 ? 5 : 0, .ring_fd = 3, .counts_fd = 4,
+				       .is_sleepable = i & 8, .count_only = i & 16, .pid = i & 32 ? 5 : 0,
+				       .pid_ns_dev = 4, .pid_ns_ino = 5, .ring_fd = 3, .counts_fd = 4,
 				       .pending_fd = i & 1 || !(i & 2) ? 6 : -1, .zero_fd = 7, .point_cnt = 10, .stripe_cnt = 2,
 				       .is_return_id = 1, .cookie_id = 2};
 		struct probe_asm a = {0};

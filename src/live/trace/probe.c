@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 enum { RING_LEN_MAX = 1 << 30, COUNTS_LEN_MAX = 4 << 20, PENDING_MAX = 16384, LOG_LEN = 65536 };
@@ -33,6 +35,8 @@ struct probe_set {
 	uint64_t ring_len, received;
 	uint32_t is_return_id, cookie_id;
 	bool is_sleepable;
+	bool filters_pid;             /* in the program: the way cannot */
+	uint64_t pid_ns_dev, pid_ns_ino;
 	uint32_t perf_type;
 };
 
@@ -153,7 +157,7 @@ static struct err *attach_multi(struct probe_set *s, const struct group *g, int 
 		.prog_fd = (uint32_t)prog,
 		.attach_type = s->way == PROBE_WAY_SESSION ? PROBE_ATTACH_UPROBE_SESSION : PROBE_ATTACH_UPROBE_MULTI,
 		.path = (uintptr_t)s->o.path, .offsets = (uintptr_t)g->offs, .cookies = (uintptr_t)g->cookies,
-		.cnt = g->cnt, .multi_flags = is_return ? PROBE_UPROBE_MULTI_RETURN : 0, .pid = (uint32_t)s->o.pid,
+		.cnt = g->cnt, .multi_flags = is_return ? PROBE_UPROBE_MULTI_RETURN : 0, .pid = s->filters_pid ? 0 : (uint32_t)s->o.pid,
 	};
 	int fd = sys_bpf(BPF_LINK_CREATE, &attr, sizeof(attr));
 	if (fd < 0)
@@ -203,7 +207,8 @@ static struct err *attach_kind(struct probe_set *s, uint32_t kind, const struct 
 	bool keeps = probe_keeps(k, c, s->o.count_only);
 	struct probe_plan plan = {
 		.kind = k, .layout = &s->layouts[kind], .cond = c, .is_session = s->way == PROBE_WAY_SESSION, .is_sleepable = s->is_sleepable,
-		.count_only = s->o.count_only, .pid = s->way == PROBE_WAY_PERF ? s->o.pid : 0, .ring_fd = s->ring_fd, .counts_fd = s->counts_fd,
+		.count_only = s->o.count_only, .pid = s->filters_pid ? s->o.pid : 0, .pid_ns_dev = s->pid_ns_dev, .pid_ns_ino = s->pid_ns_ino,
+		.ring_fd = s->ring_fd, .counts_fd = s->counts_fd,
 		.pending_fd = -1, .zero_fd = -1, .point_cnt = s->o.point_cnt, .stripe_cnt = s->stripe_cnt, .is_return_id = s->is_return_id,
 		.cookie_id = s->cookie_id,
 	};
@@ -407,9 +412,22 @@ static struct err *map_shared(struct probe_set *s)
 	return NULL;
 }
 
+/* The pid of uprobe-multi means one thread before Linux 6.10, and that of a perf event says whose code has the probe, not who hits it. */
+static void choose_filter(struct probe_set *s)
+{
+	struct utsname u;
+	struct stat st;
+	unsigned major = 0, minor = 0;
+	bool is_old = !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 && (major < 6 || (major == 6 && minor < 10));
+	s->filters_pid = s->o.pid && (s->way == PROBE_WAY_PERF || (s->way == PROBE_WAY_MULTI && is_old)) && !stat("/proc/self/ns/pid", &st);
+	s->pid_ns_dev = s->filters_pid ? st.st_dev : 0;
+	s->pid_ns_ino = s->filters_pid ? st.st_ino : 0;
+}
+
 static struct err *try_way(struct probe_set *s, enum probe_way way)
 {
 	s->way = way;
+	choose_filter(s);
 	if (way == PROBE_WAY_SESSION && !find_session(s))
 		return err_new(ERR_ENV, "this kernel has no uprobe sessions (Linux 6.13 has)");
 	if (way == PROBE_WAY_PERF && !read_number("/sys/bus/event_source/devices/uprobe/type", &s->perf_type))

@@ -50,7 +50,8 @@ struct probe_plan {
 	bool is_session;                    /* one program is both halves */
 	bool is_return;                     /* not is_session: the return half */
 	bool is_sleepable, count_only;
-	pid_t pid;                          /* to be compared here; 0: not */
+	pid_t pid;                          /* to be compared here, as the pid namespace of pid_ns numbers it; 0: not */
+	uint64_t pid_ns_dev, pid_ns_ino;
 	int ring_fd, counts_fd;
 	int pending_fd, zero_fd;            /* calls that began: key {pid_tid, sp, point}, value the time or (probe_plan_keeps) the record */
 	uint32_t point_cnt, stripe_cnt;     /* rows: point_cnt in each of stripe_cnt (a power of two) */

@@ -277,13 +277,20 @@ static void put_who(struct gen *g, uint32_t out)
 	const struct probe_plan *p = g->p;
 	struct probe_asm *a = g->a;
 	/* Without records, waiting calls and conditions nobody asks who it is. */
-	if (p->pid || !p->count_only || p->cond || p->pending_fd >= 0) {
+	if (!p->count_only || p->cond || p->pending_fd >= 0) {
 		probe_helper(a, BPF_FUNC_get_current_pid_tgid);
 		probe_store(a, BPF_DW, FP, AT_PID_TID, R0);
-		if (p->pid) {
-			probe_alu_imm(a, BPF_RSH, R0, 32);
-			probe_jump_if_imm(a, BPF_JNE, R0, p->pid, out);
-		}
+	}
+	if (p->pid) { /* AT_BYTE: pid, then tgid */
+		probe_imm64(a, R1, 0, p->pid_ns_dev);
+		probe_imm64(a, R2, 0, p->pid_ns_ino);
+		probe_mov(a, R3, FP);
+		probe_alu_imm(a, BPF_ADD, R3, AT_BYTE);
+		probe_mov_imm(a, R4, 8);
+		probe_helper(a, BPF_FUNC_get_ns_current_pid_tgid);
+		probe_jump_if_imm(a, BPF_JNE, R0, 0, out);
+		probe_load(a, BPF_W, R0, FP, AT_BYTE + 4);
+		probe_jump_if_imm(a, BPF_JNE, R0, p->pid, out);
 	}
 	probe_mov(a, R1, CTX);
 	probe_helper(a, BPF_FUNC_get_attach_cookie);
