@@ -218,7 +218,8 @@ def life(subject):
     same("probed once more", ask(), "cc")
     s.kill()
     s.communicate(timeout=WAIT_S)
-    same("after kill -9 of scry it is whole", ask(), clean)
+    # The kernel takes probes away as it closes the descriptors of the process, at its leisure.
+    ok(any(ask() == clean for _ in range(1000)), "after kill -9 of scry it is whole")
     s = attach("-c")
     ask()
     p.stdin.close()
