@@ -115,8 +115,20 @@ def canon(text):
 
 def align(a, b):
     """Pairs of positions of two lists of calls with equal names."""
-    matcher = difflib.SequenceMatcher(None, [c.name for c in a], [c.name for c in b], autojunk=False)
-    return {block.a + i: block.b + i for block in matcher.get_matching_blocks() for i in range(block.size)}
+    x, y = [c.name for c in a], [c.name for c in b]
+    same, short = 0, min(len(x), len(y))
+    while same < short and x[same] == y[same]:
+        same += 1
+    tail = 0
+    while tail < short - same and x[-1 - tail] == y[-1 - tail]:
+        tail += 1
+    pairs = {i: i for i in range(same)}
+    pairs.update({len(x) - 1 - i: len(y) - 1 - i for i in range(tail)})
+    x, y = x[same:len(x) - tail], y[same:len(y) - tail]
+    if len(x) * len(y) < 4000000: # long loops that differ in the middle are left unpaired
+        matcher = difflib.SequenceMatcher(None, x, y, autojunk=False)
+        pairs.update({same + block.a + i: same + block.b + i for block in matcher.get_matching_blocks() for i in range(block.size)})
+    return pairs
 
 
 def fields(call):
