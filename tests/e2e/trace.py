@@ -29,6 +29,7 @@ KINDS = {
     ("seccomp", "argument 3"): "strace follows the pointer of SECCOMP_GET_ACTION_AVAIL",
     ("membarrier", "result"): "strace names the bits of MEMBARRIER_CMD_QUERY",
     ("reboot", "arity"): "strace leaves out the argument that the command does not take",
+    ("rt_sigsuspend", "result"): "strace says in words how the kernel goes on",
     ("rt_sigreturn", "arity"): "strace shows the mask of the frame",
 }
 

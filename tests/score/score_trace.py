@@ -69,7 +69,9 @@ def main():
             print(f"skipped: there is no {program[0]}")
             continue
         folder = tempfile.mkdtemp(prefix="scry-score-")
+        began = total.calls
         total.merge(tracecmp.trace_all(os.path.abspath(args.scry), program, folder, prepare, args.source))
+        print(f"# {total.calls - began:7} calls  {total.compared:8} fields  {total.equal:8} equal  {' '.join(program)[:60]}", flush=True)
         shutil.rmtree(folder)
         ran += 1
     share = 100 * total.equal / max(1, total.compared)
