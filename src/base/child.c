@@ -300,3 +300,22 @@ struct err *child_run(const struct child_opts *opts, struct buf *ret)
 	munmap(page, sizeof(*page));
 	return e;
 }
+
+/* --- signals of programs that are started --- */
+
+static const int child_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM};
+static bool child_ignores[ARRAY_LEN(child_signals)], child_is_noted;
+
+void child_note_signals(void)
+{
+	struct sigaction was;
+	for (size_t i = 0; i < ARRAY_LEN(child_signals) && !child_is_noted; i++)
+		child_ignores[i] = !sigaction(child_signals[i], NULL, &was) && was.sa_handler == SIG_IGN;
+	child_is_noted = true;
+}
+
+void child_give_signals(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(child_signals); i++)
+		sigaction(child_signals[i], &(struct sigaction){.sa_handler = child_ignores[i] ? SIG_IGN : SIG_DFL}, NULL);
+}

@@ -39,4 +39,11 @@ _must_use_ struct err *child_run(const struct child_opts *opts, struct buf *ret)
 /* Whole-buffer write for `run` functions; false when the pipe broke. Async-signal-safe. */
 bool child_write(int fd, const void *bytes, size_t len);
 
+/*
+ * Programs that are started for somebody find ignored what whoever started us has ignored (nohup, a job of a script in the background), and nothing
+ * else: child_note_signals() before the first handler is set, from one thread; child_give_signals() in the new process. Async-signal-safe.
+ */
+void child_note_signals(void);
+void child_give_signals(void);
+
 #endif

@@ -5,6 +5,7 @@
  */
 #include "cli/cli.h"
 
+#include "base/child.h"
 #include "cli/cli_int.h"
 #include "cli/cli_remote.h"
 #include "session/project.h"
@@ -34,6 +35,7 @@ static void cli_on_signal(int sig)
 static void cli_signals(void)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
+	child_note_signals();
 	sigaction(SIGPIPE, &ignore, NULL);
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);

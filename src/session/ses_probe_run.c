@@ -2,6 +2,7 @@
 /* `scry probe`: a program or a process, and probes on it until it ends. */
 #include "session/ses_probe.h"
 
+#include "base/child.h"
 #include "session/ses_int.h"
 
 #include <errno.h>
@@ -53,9 +54,8 @@ static char *find_program(const char *name)
  * here. */
 _Noreturn static void become(const char *path, char *const *argv, int go, int failed)
 {
-	struct sigaction def = {.sa_handler = SIG_DFL};
 	char word;
-	sigaction(SIGPIPE, &def, NULL);
+	child_give_signals();
 	long n = syscall(SYS_read, go, &word, 1);
 	if (n == 1) {
 		syscall(SYS_execve, path, argv, environ);

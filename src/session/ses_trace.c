@@ -57,6 +57,8 @@ struct trace {
 	struct trace_sites *sites; /* with --stacks */
 	struct buf out;
 	uint32_t first_tid;
+	uint64_t missing_cnt; /* events that are lost, as far as their number is known */
+	bool misses_unknown;
 	bool is_stopped;
 	struct trace_frame_text frames[TRACE_FRAMES_MAX]; /* of the event at hand, the call's site first */
 	size_t frame_cnt;
@@ -311,9 +313,13 @@ static void put_frames(struct trace *t)
 
 static void put_event(struct trace *t, const struct trace_event *ev)
 {
-	if (!t->first_tid)
-		t->first_tid = ev->tid;
-	t->text.has_pid |= ev->tid != t->first_tid;
+	if (ev->kind == TRACE_LOST) {
+		t->missing_cnt += ev->lost.count;
+		t->misses_unknown |= !ev->lost.count;
+	} else {
+		t->first_tid = t->first_tid ? t->first_tid : ev->tid;
+		t->text.has_pid |= ev->tid != t->first_tid;
+	}
 	if (t->counts) {
 		trace_counts_add(t->counts, ev);
 	} else if (t->form == FORM_JSON) {
@@ -406,6 +412,10 @@ static void put_summary_json(struct trace *t, const struct trace_count_row *rows
 		json_end_obj(&j);
 	}
 	json_end_arr(&j);
+	json_key(&j, "missing");
+	json_u64(&j, t->missing_cnt);
+	json_key(&j, "misses_unknown");
+	json_bool(&j, t->misses_unknown);
 	json_end_obj(&j);
 	buf_add_ch(&t->out, '\n');
 }
@@ -538,6 +548,21 @@ static void tell_totals(const struct trace *t, const char *file, const struct tr
 	buf_printf(&line, "%s%s%" PRIu64 " events", file ? file : "", file ? ": " : "", totals->received);
 	if (totals->lost)
 		buf_printf(&line, ", %" PRIu64 " lost", totals->lost);
+	buf_add_ch(&line, 0);
+	if (!line.failed)
+		t->io->say(t->io->ctx, line.data);
+}
+
+/* What is not among the counts: how many, or that nobody knows. */
+static void tell_missing(const struct trace *t)
+{
+	_cleanup_buf_ struct buf line = {0};
+	if (!t->missing_cnt && !t->misses_unknown)
+		return;
+	if (t->missing_cnt)
+		buf_printf(&line, "%" PRIu64 " events are missing", t->missing_cnt);
+	if (t->misses_unknown)
+		buf_printf(&line, "%sof the file a part is damaged or cut off: how many events it had is not known", t->missing_cnt ? "; " : "");
 	buf_add_ch(&line, 0);
 	if (!line.failed)
 		t->io->say(t->io->ctx, line.data);
@@ -714,8 +739,10 @@ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io
 		e = run_source(t, ret_status);
 	if (!e && t->rules && !is_list)
 		tell_dropped(t, trace_rules_finish(t->rules));
-	if (!e && t->counts)
+	if (!e && t->counts) {
 		put_summary(t);
+		tell_missing(t);
+	}
 	if (!e && t->out.failed)
 		e = &err_nomem;
 	if (!e)

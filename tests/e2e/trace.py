@@ -266,6 +266,13 @@ def names(text):
     return [(ev["event"], ev["name"]) for ev in map(json.loads, text.decode().splitlines()) if ev["phase"] == "complete"]
 
 
+def test_ignored():
+    """What whoever starts scry has ignored is ignored by the program, too."""
+    got = subprocess.run(["sh", "-c", "trap '' INT; exec \"$@\"", "sh", SCRY, "trace", "--source", "ptrace", "-e", "none", "--", "grep", "^SigIgn", "/proc/self/status"],
+                         capture_output=True, check=False, timeout=100)
+    check("an ignored SIGINT stays ignored", int(got.stdout.split()[1], 16) & 2, got.stdout + got.stderr)
+
+
 def test_files():
     path = ROOT + "/recorded"
     got = scry("-o", path, "-e", "openat,read", "--", "cat", "/dev/null")
@@ -279,6 +286,9 @@ def test_files():
     with open(path, "r+b") as f:
         f.truncate(os.path.getsize(path) // 2)
     check("a trace file that is cut is read as far as it goes", scry("--read", path, tool=[SCRY, "trace"]).returncode in (0, 3))
+    cut = scry("--read", path, "-c", "--json", tool=[SCRY, "trace"])
+    check("and its summary says that something is missing", cut.returncode == 3 or
+          (json.loads(cut.stdout)["misses_unknown"] and b"is not known" in cut.stderr), cut.stdout[-300:] + cut.stderr)
     check("a file that is none", scry("--read", "/bin/sh", tool=[SCRY, "trace"]).returncode == 3)
     check("a file beside a program is a usage error", scry("--read", path, "--", "true", tool=[SCRY, "trace"]).returncode == 2)
 
@@ -465,7 +475,7 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_forms, test_files, test_kernel, test_words, test_attach, test_killed, test_harm, test_strace):
+        for test in (test_subject, test_json, test_forms, test_ignored, test_files, test_kernel, test_words, test_attach, test_killed, test_harm, test_strace):
             test()
     finally:
         shutil.rmtree(ROOT, ignore_errors=True)

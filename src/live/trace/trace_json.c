@@ -192,8 +192,7 @@ static void put_probe(struct json *j, const struct trace_event *ev)
 
 static void put_lost(struct json *j, const struct trace_event *ev)
 {
-	json_key(j, "count");
-	put_number(j, ev->lost.count);
+	put_known(j, "count", ev->lost.count);
 	put_known(j, "first_seq", ev->lost.first);
 	put_known(j, "last_seq", ev->lost.last);
 	json_key(j, "reason");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live/trace/trace_spawn.h"
 
+#include "base/child.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -19,7 +21,7 @@ static void become(char *const *argv, const char *path, const struct sock_fprog 
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+	child_give_signals();
 	if (read(go, &ch, 1) == 1) {
 		if (filter && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter)))
 			_exit(127);

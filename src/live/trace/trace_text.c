@@ -734,8 +734,10 @@ static void put_other(struct tx *t)
 	}
 	if (ev->kind == TRACE_PROCESS && ev->comm)
 		trace_put_quoted(t->out, (const uint8_t *)ev->comm, strlen(ev->comm), false);
-	if (ev->kind == TRACE_LOST)
+	if (ev->kind == TRACE_LOST && ev->lost.count)
 		buf_printf(t->out, "%" PRIu64 " events of cpu %u (%s)", ev->lost.count, ev->cpu, trace_lost_reason_name(ev->lost.reason));
+	if (ev->kind == TRACE_LOST && !ev->lost.count)
+		buf_printf(t->out, "an unknown number of events (%s)", trace_lost_reason_name(ev->lost.reason));
 	buf_add_str(t->out, " ***");
 }
 
@@ -743,7 +745,7 @@ void trace_text_event(const struct trace_event *ev, const struct trace_text_opts
 {
 	struct tx t;
 	begin(&t, ev, opts, out);
-	if (opts->has_pid)
+	if (opts->has_pid && ev->tid)
 		buf_printf(out, "[pid %5u] ", ev->tid);
 	if (ev->kind == TRACE_SYSCALL)
 		put_call(&t);
