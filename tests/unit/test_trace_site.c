@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,8 +103,19 @@ static void trace_subject(const char *path, struct chain *c)
 	trace_sites_free(c->sites);
 }
 
+/* The kernel names files from its own root; below another one nothing is found by such a name. */
+static bool is_in_chroot(void)
+{
+	struct stat here, init;
+	return !stat("/", &here) && !stat("/proc/1/root/.", &init) && (here.st_dev != init.st_dev || here.st_ino != init.st_ino);
+}
+
 static void check_chain(const char *command)
 {
+	if (is_in_chroot()) {
+		print_message("skipped: in a chroot the names of modules are those of outside\n");
+		skip();
+	}
 	struct subject *s = subject_new(".c", source, command);
 	if (!s)
 		skip();
