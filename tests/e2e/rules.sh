@@ -14,16 +14,19 @@ mkdir -p "$WORK/at"
 
 status "the rules are listed" 0 "$SCRY" trace --rules
 is "every file of rules is one of them" "$(ls "$ROOT/src/live/trace/rules" | sed 's/\.rule$//')" "$("$SCRY" trace --rules | cut -d' ' -f1)"
+# eBPF where it is to be had; in a chroot the kernel names programs as those outside do.
+SOURCE=bpf
+"$SCRY" trace --source bpf -e none -- true >/dev/null 2>&1 && [ / -ef /proc/1/root/ ] || SOURCE=ptrace
 for file in "$ROOT"/src/live/trace/rules/*.rule; do
 	rule=$(basename "$file" .rule)
-	"$SCRY" trace --rule all --json -- "$S" "$rule" yes "$WORK/at" >"$WORK/yes" 2>/dev/null
+	"$SCRY" trace --source "$SOURCE" --rule all --json -- "$S" "$rule" yes "$WORK/at" >"$WORK/yes" 2>/dev/null
 	"$S" "$rule" yes "$WORK/at" >/dev/null 2>&1
 	if [ $? = 77 ]; then
 		skip "$rule: found" "the machine does not let it be done"
 	else
 		json "$rule: found" "d['rule'] == '$rule' and d['pid'] and d['cause']['v'] == 1" grep "\"rule\":\"$rule\"" "$WORK/yes"
 	fi
-	is "$rule: not found" "" "$("$SCRY" trace --rule all --json -- "$S" "$rule" no "$WORK/at" 2>/dev/null | grep "\"rule\":\"$rule\"")"
+	is "$rule: not found" "" "$("$SCRY" trace --source "$SOURCE" --rule all --json -- "$S" "$rule" no "$WORK/at" 2>/dev/null | grep "\"rule\":\"$rule\"")"
 done
 
 # As text; a rule of one's own; what is wrong with one is said.

@@ -54,7 +54,7 @@ status "nor with nothing" 0 "$SCRY" verify "$P" inexact --input "${CASE%%:*}: al
 for bad in "" "seed" "seed 1" "seed 1: rbx=0x1, else zero" "seed 1: rdi=1" "seed 1: [0x10]=1, else zero" "seed 1: rdi=0x1 and 3 words more, else zero" "seed 1: [0x1000:9]=1, else zero"; do
 	status "no input: '$bad'" 2 "$SCRY" verify "$P" inexact --input "$bad"
 done
-json "a function has two names and one verdict" '[(i["status"], i["unprotected"]) for i in d["items"]] == [("equal", "")]' "$SCRY" verify "$P" sum total sum --fresh --json
+json "a function has two names and one verdict" '[i["status"] for i in d["items"]] == ["equal"] and isinstance(d["items"][0]["unprotected"], str)' "$SCRY" verify "$P" sum total sum --fresh --json
 # The quick compiler, where there is one: what it says is said to be its, and gcc has the last word on a difference.
 if [ -x /usr/bin/tcc ]; then
 	status "quick" 1 "$SCRY" verify "$P" sum pick dup lock keeps_id mean --quick --fresh --json
@@ -86,7 +86,9 @@ status "verified" 0 "$SCRY" verify "$P" sum pick --json
 FIRST=${OUT#*items}
 is "by compiling" yes "$(compiled)"
 status "and from the store" 0 "$SCRY" verify "$P" sum pick --json
-is "the same answer" "$FIRST" "${OUT#*items}"
+# What a run lacked of its protection only a run knows.
+plain() { printf '%s' "$1" | sed 's/"unprotected":"[^"]*"//g'; }
+is "the same answer" "$(plain "$FIRST")" "$(plain "${OUT#*items}")"
 is "without a compiler" no "$(compiled)"
 status "fresh" 0 "$SCRY" verify "$P" sum pick --json --fresh
 is "comes to the same" "$FIRST" "${OUT#*items}"
