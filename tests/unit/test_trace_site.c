@@ -103,11 +103,12 @@ static void trace_subject(const char *path, struct chain *c)
 	trace_sites_free(c->sites);
 }
 
-/* The kernel names files from its own root; below another one nothing is found by such a name. */
+/* The kernel names files from its own root; below another one nothing is found by such a name,
+ * nor may the first process be looked at from there. */
 static bool is_in_chroot(void)
 {
 	struct stat here, init;
-	return !stat("/", &here) && !stat("/proc/1/root/.", &init) && (here.st_dev != init.st_dev || here.st_ino != init.st_ino);
+	return stat("/", &here) || stat("/proc/1/root/.", &init) || here.st_dev != init.st_dev || here.st_ino != init.st_ino;
 }
 
 static void check_chain(const char *command)
