@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,12 +102,17 @@ static void trace_subject(const char *path, struct chain *c)
 	trace_sites_free(c->sites);
 }
 
-/* The kernel names files from its own root; below another one nothing is found by such a name,
- * nor may the first process be looked at from there. */
+/* The kernel names files from the root of the mounts; below another one, which is no mount, nothing is found by such a name. */
 static bool is_in_chroot(void)
 {
-	struct stat here, init;
-	return stat("/", &here) || stat("/proc/1/root/.", &init) || here.st_dev != init.st_dev || here.st_ino != init.st_ino;
+	char line[4096], at[2];
+	bool has_root = false;
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	while (f && !has_root && fgets(line, sizeof(line), f))
+		has_root = sscanf(line, "%*s %*s %*s %*s %1[/]%1[^ ]", at, at) == 1; /* the fifth word is "/" */
+	if (f)
+		fclose(f);
+	return f && !has_root;
 }
 
 static void check_chain(const char *command)
