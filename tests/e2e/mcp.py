@@ -3,6 +3,7 @@
 """`scry mcp` as an agent's program uses it. The client here is strict: every line must be JSON-RPC 2.0, every request answered once and
 nothing else, progress must grow and end with its request, what it sends must fit the schemas it was given, text and structured content must say
 the same. The clients of npm that `tools/setup mcp` fetches drive a session, too, where they are. Prints TAP. SCRY is the program."""
+import glob
 import json
 import os
 import queue
@@ -510,14 +511,21 @@ def check_batches(prog):
 
 
 def check_cancel(prog):
-    c = Client("/bin/bash", "--allow", "read,write-files")
+    # All of a large library: longer than the time between two words about progress on any machine.
+    large = sorted(glob.glob("/usr/lib/*/libcrypto.so.3")) or ["/bin/bash"]
+    c = Client(large[0], "--allow", "read,write-files")
     c.tool("list", op="info")
     out = os.path.join(ROOT, "c")
     ident = c.send("tools/call", {"name": "list", "arguments": {"op": "decompile", "params": {"all": True, "output": out}}}, token="p")
-    c.wait_note(lambda n: n["method"] == "notifications/progress" and n["params"]["progressToken"] == "p")
-    ok(True, "a long operation tells how far it is")
+    told = lambda n: n["method"] == "notifications/progress" and n["params"]["progressToken"] == "p"  # noqa: E731
+    while ident not in c.answers and not any(told(n) for n in c.notes):
+        c.step()
+    if ident in c.answers:
+        skip("a long operation tells how far it is", "it was over before the first word was due")
+    else:
+        ok(True, "a long operation tells how far it is")
     c.note("notifications/cancelled", {"requestId": ident, "reason": "enough"})
-    ok(c.tool("look", addr="main")["items"], "while it is being stopped others are answered")
+    ok("error" not in c.tool("list", op="info"), "while it is being stopped others are answered")
     # One that is over when it is cancelled was answered before.
     if ident in c.answers:
         c.answers.pop(ident)
