@@ -9,6 +9,7 @@
 #include "base/glob.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/md5.h"
 #include "base/par.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -286,6 +287,36 @@ static void test_file_is_guarded(void **state)
 	rmdir(dir);
 }
 
+/* The suite of RFC 1321 (A.5), given in pieces of every length. */
+static void test_md5_is_the_rfcs(void **state)
+{
+	static const struct {
+		const char *text, *hex;
+	} suite[] = {
+		{"", "d41d8cd98f00b204e9800998ecf8427e"},
+		{"abc", "900150983cd24fb0d6963f7d28e17f72"},
+		{"abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b"},
+		{"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "d174ab98d277d9f5a5611c2c9f419d9f"},
+		{"12345678901234567890123456789012345678901234567890123456789012345678901234567890", "57edf4a22be3c955ac49da2e2107b67a"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(suite); i++) {
+		for (size_t step = 1; step <= 81; step++) {
+			size_t len = strlen(suite[i].text);
+			struct md5 m;
+			uint8_t sum[16];
+			struct buf hex = {0};
+			md5_begin(&m);
+			for (size_t at = 0; at < len; at += step)
+				md5_add(&m, suite[i].text + at, MIN(step, len - at));
+			md5_end(&m, sum);
+			buf_add_hexbytes(&hex, sum, sizeof(sum));
+			assert_int_equal(hex.len, 32);
+			assert_memory_equal(hex.data, suite[i].hex, 32);
+			buf_fini(&hex);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_buf_and_json),
 		cmocka_unit_test(test_bits_against_counting),
 		cmocka_unit_test(test_map_holds_all),
+		cmocka_unit_test(test_md5_is_the_rfcs),
 		cmocka_unit_test(test_par_runs_each_once),
 		cmocka_unit_test(test_utf8_forms),
 		cmocka_unit_test(test_utf8_plain),
