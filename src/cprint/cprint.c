@@ -138,15 +138,24 @@ static bool is_between(uint32_t i, uint32_t from, uint32_t to)
 	return i > from && i < to;
 }
 
+/* Whether a location lies in the state, where calls and unlifted instructions have it. */
+static bool is_in_state(const struct cprint_printer *p, unsigned loc)
+{
+	return p->opts->is_state && p->f->machine->locs[loc].cls != IR_LOC_VAR;
+}
+
 static bool may_move(const struct cprint_printer *p, const struct ir_rec *rec, const struct ahead *ahead, uint32_t from, uint32_t to)
 {
+	const struct ir_rec *into = &p->f->recs[p->f->order[to]];
+	if (rec->op == IR_GET && is_in_state(p, rec->aux) && (into->op == IR_INTRIN || is_between(ahead->effect, from, to)))
+		return false;
 	if (rec->op == IR_GET)
 		return !is_between(p->next_put[rec->aux], from, to) && !is_between(ahead->call, from, to);
 	if (is_pure(rec))
 		return true;
 	/* What an instruction left is in the state, which other statements than assignments write first. */
 	if (rec->op == IR_RES)
-		return p->f->recs[p->f->order[to]].op == IR_PUT && !is_between(ahead->effect, from, to);
+		return !p->opts->is_state && into->op == IR_PUT && !is_between(ahead->effect, from, to);
 	return rec->op == IR_LOAD && !is_between(ahead->effect, from, to);
 }
 
@@ -213,6 +222,8 @@ static bool refuse(struct cprint_printer *p, const struct ir_rec *rec)
 
 static void put_loc(const struct cprint_printer *p, unsigned loc, struct buf *text)
 {
+	if (is_in_state(p, loc))
+		buf_add(text, "m->", 3);
 	buf_add(text, p->f->machine->locs[loc].name, p->name_len[loc]);
 }
 
@@ -252,7 +263,7 @@ static bool put_res(struct cprint_printer *p, const struct ir_rec *rec, struct b
 	if (rec->aux >= in->out_cnt)
 		return refuse(p, rec);
 	buf_add_str(text, "m->");
-	put_loc(p, in->out[rec->aux], text);
+	buf_add_str(text, p->f->machine->locs[in->out[rec->aux]].name);
 	return true;
 }
 
@@ -342,15 +353,16 @@ static void put_head(struct cprint_printer *p)
 {
 	const struct ir_machine *m = p->f->machine;
 	struct buf *text = p->text;
-	buf_add_str(text, "#define SCRY_REGS(r)");
-	for (unsigned i = 0; i < m->loc_cnt; i++) {
+	if (!p->opts->is_state)
+		buf_add_str(text, "#define SCRY_REGS(r)");
+	for (unsigned i = 0; i < m->loc_cnt && !p->opts->is_state; i++) {
 		if (!p->name_len[i])
 			continue;
 		buf_add_str(text, " r(");
 		put_loc(p, i, text);
 		buf_add_ch(text, ')');
 	}
-	buf_add_str(text, "\nvoid ");
+	buf_add_str(text, p->opts->is_state ? "void " : "\nvoid ");
 	buf_add_str(text, p->opts->name);
 	buf_add_str(text, "(struct ");
 	cprint_machine(m, text);
@@ -358,7 +370,7 @@ static void put_head(struct cprint_printer *p)
 	/* One declaration for each run of locations of one width. */
 	unsigned width = IR_W0;
 	for (unsigned i = 0; i < m->loc_cnt; i++) {
-		if (!p->name_len[i])
+		if (!p->name_len[i] || is_in_state(p, i))
 			continue;
 		if (m->locs[i].width != width) {
 			buf_add_str(text, width == IR_W0 ? "\t" : ";\n\t");
@@ -369,10 +381,12 @@ static void put_head(struct cprint_printer *p)
 			buf_add(text, ", ", 2);
 		}
 		put_loc(p, i, text);
-		buf_add_str(text, " = m->");
-		put_loc(p, i, text);
+		buf_add_str(text, !p->opts->is_state ? " = m->" : width < IR_W256 ? " = 0" : " = {{0}}");
+		if (!p->opts->is_state)
+			put_loc(p, i, text);
 	}
-	buf_add_str(text, ";\n");
+	if (width != IR_W0)
+		buf_add_str(text, ";\n");
 }
 
 /* --- statements ------------------------------------------------------------------------------------------------- */
@@ -424,6 +438,13 @@ static bool put_value(struct cprint_printer *p, ir_ref r)
 	return cprint_operand(p, r, CPRINT_LOOSE, p->text);
 }
 
+/* The variables' values to the state. */
+static void put_save(struct cprint_printer *p)
+{
+	if (!p->opts->is_state)
+		buf_add_str(p->text, "\tSCRY_SAVE;\n");
+}
+
 static bool moves_stack(const struct cprint_printer *p, const struct ir_intrin *in)
 {
 	for (unsigned k = 0; k < in->out_cnt; k++)
@@ -446,7 +467,7 @@ static bool put_intrin(struct cprint_printer *p, uint32_t r)
 		buf_printf(p->text, "\tscry_trap(); /* %s */\n", in->mnemonic);
 		return true;
 	}
-	buf_add_str(p->text, "\tSCRY_SAVE;\n");
+	put_save(p);
 	for (unsigned k = 0; k < in->in_cnt; k++) {
 		buf_printf(p->text, "\tm->%s = ", f->machine->locs[in->in[k]].name);
 		if (k >= rec->c || !put_value(p, f->lists[rec->b + k]))
@@ -551,7 +572,8 @@ static bool put_callee(struct cprint_printer *p, const struct ir_rec *rec)
 static bool put_leave(struct cprint_printer *p, const struct ir_rec *rec)
 {
 	char name[128];
-	buf_add_str(p->text, "\tSCRY_SAVE;\n\t");
+	put_save(p);
+	buf_add_ch(p->text, '\t');
 	if (find_fn(p, rec->a, name, sizeof(name))) {
 		buf_printf(p->text, "%s(m);", name);
 	} else {
@@ -617,7 +639,9 @@ static bool put_end(struct cprint_printer *p, uint32_t r)
 		put_loc(p, f->machine->sp_loc, p->text);
 		buf_add_str(p->text, " += ");
 		buf_add_dec(p->text, word + rec->aux);
-		buf_add_str(p->text, ";\n\tSCRY_SAVE;\n\treturn;\n");
+		buf_add_str(p->text, ";\n");
+		put_save(p);
+		buf_add_str(p->text, "\treturn;\n");
 		return f->machine->calls_push || refuse(p, rec);
 	default:
 		buf_add_str(p->text, "\tscry_trap();\n");
@@ -653,7 +677,8 @@ static bool put_statement(struct cprint_printer *p, uint32_t r)
 		buf_add(text, ";\n", 2);
 		return true;
 	case IR_CALL:
-		buf_add_str(text, "\tSCRY_SAVE;\n\t");
+		put_save(p);
+		buf_add_ch(text, '\t');
 		if (!put_callee(p, rec))
 			return refuse(p, rec);
 		buf_add(text, ", ", 2);
@@ -661,7 +686,7 @@ static bool put_statement(struct cprint_printer *p, uint32_t r)
 			return refuse(p, rec);
 		buf_add(text, ");", 2);
 		put_comment(p, rec->a);
-		buf_add_str(text, "\n\tSCRY_LOAD;\n");
+		buf_add_str(text, p->opts->is_state ? "\n" : "\n\tSCRY_LOAD;\n");
 		return f->machine->calls_push || refuse(p, rec);
 	case IR_INTRIN:
 		return put_intrin(p, r);
@@ -760,7 +785,7 @@ struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts,
 	for (uint32_t b = 0; b < f->block_cnt && !p.why; b++)
 		if (!put_block(&p, b) && !p.why)
 			p.why = "block";
-	buf_add_str(text, "}\n#undef SCRY_REGS\n");
+	buf_add_str(text, opts->is_state ? "}\n" : "}\n#undef SCRY_REGS\n");
 	struct err *e = NULL;
 	if (p.why) {
 		text->len = start;

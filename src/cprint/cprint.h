@@ -38,6 +38,9 @@ struct cprint_opts {
 	/* The label of the block at an address: an identifier that no other block of the function has; false, or null: its number. */
 	bool (*label_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
 	void *ctx;
+	/* Locations are the state's own members, and only those of class IR_LOC_VAR are variables; else all are variables, which the state
+	 * gets before calls. Not for instructions without C that name a variable's location. */
+	bool is_state;
 	struct arena *scratch; /* used up, nothing of the result lies in it; null: one of its own */
 };
 

@@ -119,6 +119,7 @@ enum ir_loc_class {
 	IR_LOC_MASK,
 	IR_LOC_X87,     /* by place relative to the top of the stack at entry */
 	IR_LOC_CONTROL,
+	IR_LOC_VAR,     /* no register: a local variable of the function */
 };
 
 struct ir_loc {

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DECOMP_DEC_H
+#define DECOMP_DEC_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "ir/ir.h"
+
+/*
+ * From lifted IR to IR worth reading. Each pass takes a function that ir_check() accepts and leaves one; between any two the
+ * interpreter can run it, and what it leaves (registers of results, memory, calls with their arguments) is what the lifted
+ * function leaves. A pass that cannot prove something leaves it as it is.
+ *
+ * Three forms, all of them struct ir_func:
+ *
+ *   lifted    GET and PUT of machine locations anywhere, values live in their block.
+ *   SSA       values live across blocks, PHI at joins. What is left of GET and PUT is the border of the function: GET at the
+ *             entry and behind calls; PUT before calls, jumps out and returns, of what the other side may read.
+ *   variables out of SSA again: the machine has more locations, of class IR_LOC_VAR, which are the function's local
+ *             variables (and no registers); values live in their block, what crosses blocks is PUT into and GET from
+ *             variables. Locations of other classes are the state of the machine handed to calls and left at the end.
+ *
+ * The last form is what gets structured and printed: a block is its records but the last one, in order; its last one is JMP,
+ * BR, SWITCH, RET, IJMP or TRAP. BR's condition is a value of one bit made in the same block.
+ */
+
+/* What a function's C is printed from, best first; docs/design.md has the ladder. */
+enum dec_level {
+	DEC_L0, /* everything */
+	DEC_L1, /* without types beyond integers of a width */
+	DEC_L2, /* without schemas: structure by the engine that always succeeds */
+	DEC_L3, /* the frame as bytes on the machine's stack */
+	DEC_L4, /* lifted: registers as variables */
+	DEC_LEVEL_COUNT
+};
+
+const char *dec_level_name(enum dec_level l); /* "L0" */
+
+/* A local variable: location first_var + i of dec_func.f's machine. */
+struct dec_var {
+	uint16_t loc;     /* the machine's location it is of: a parameter's, or where most of its values were put; IR_LOC_NONE: none */
+	uint8_t width;    /* enum ir_width */
+	bool is_entry;    /* holds the entry value of `loc`: set once, first thing in block 0 */
+	bool is_slot;     /* was in memory of the frame, at `slot` */
+	int64_t slot;     /* bytes from the stack pointer at entry */
+	uint64_t va;      /* of the first instruction that sets it, by address */
+};
+
+/* What was taken for granted without proof; the C is right where it holds. */
+enum dec_assumption {
+	DEC_A_CALLS = 1 << 0,  /* callees keep to the convention: registers they keep, the stack below the caller's, no other inputs */
+	DEC_A_CANARY = 1 << 1, /* the stack protector's value does not change while the function runs; the check is left out */
+	DEC_A_FRAME = 1 << 2,  /* pointers to objects of the frame are not used to reach variables that have no address */
+	DEC_A_DF = 1 << 3,     /* the direction flag is clear at entry and behind calls */
+};
+
+/* What may be asked about the program around the function. */
+struct dec_opts {
+	uint32_t step_limit;   /* records made by all passes together; 0: 200 for each lifted record and 20,000 */
+	unsigned passes_off;   /* bits of enum dec_pass left out; for finding which one changed behaviour */
+	/* What is known of the code at an address (a constant of a CALL or IJMP): locations it may read, as a bitmap by location
+	 * number; false: nothing known, the convention decides. Null: nothing known of any. */
+	bool (*callee)(void *ctx, uint64_t va, struct dec_callee *ret);
+	/* Bytes of memory that never change, at an address of the file: `len` of them into `out`; false: not so. Null: none. */
+	bool (*rodata)(void *ctx, uint64_t va, void *out, size_t len);
+	/* Called behind each pass with the form it left, for judges; null: nobody. False: stop here. */
+	bool (*after)(void *ctx, unsigned pass, struct ir_func *f);
+	void *ctx;
+};
+
+#define DEC_LOC_WORDS 3 /* bitmaps by location number: 192 */
+
+struct dec_callee {
+	uint64_t reads[DEC_LOC_WORDS];    /* locations it may read before it writes them */
+	uint64_t changes[DEC_LOC_WORDS];  /* locations that may hold something else when it returns */
+	uint64_t results[DEC_LOC_WORDS];  /* of those: what holds something a caller may want */
+	int32_t stack_args;               /* bytes of arguments on the stack it may read; -1: not known */
+	bool is_start;                    /* a function begins at that address */
+	bool is_noreturn;
+};
+
+struct dec_func {
+	struct ir_func *f;          /* in the form of variables; in the arena of the lifted one */
+	struct ir_machine machine;  /* f's: the lifted one's locations, then the variables */
+	uint16_t first_var;         /* number of the first variable's location */
+	uint16_t var_cnt;
+	struct dec_var *vars;
+	unsigned assumes;           /* enum dec_assumption */
+	unsigned passes_done;       /* bits of enum dec_pass */
+	enum dec_level level;       /* the best it can be printed at */
+	uint32_t steps;             /* of the limit */
+};
+
+/*
+ * The passes in order. What each requires of the function before it, what it provides, and what it breaks stands at the
+ * top of its file.
+ *
+ *   DEC_P_SSA     needs: lifted form.            gives: SSA form, flags and registers nobody reads are gone, expressions folded
+ *   DEC_P_STACK   needs: SSA.                    gives: private slots of the frame as values; saved registers and canary known by value
+ *   DEC_P_MEMORY  needs: SSA.                    gives: loads whose value is known from a store or load before are gone
+ *   DEC_P_RANGE   needs: SSA.                    gives: what known bits, ranges and demanded bits decide is decided
+ *   DEC_P_DEAD    needs: SSA.                    gives: no record without effect or use, no block nobody reaches
+ *   DEC_P_VARS    needs: SSA, blocks all reached. gives: the form of variables; breaks: SSA
+ */
+enum dec_pass { DEC_P_SSA, DEC_P_STACK, DEC_P_MEMORY, DEC_P_RANGE, DEC_P_DEAD, DEC_P_VARS, DEC_PASS_COUNT };
+
+const char *dec_pass_name(enum dec_pass p); /* "ssa" */
+
+/*
+ * All passes over a lifted function, which is left as it is (`ret` shares its arena, constants apart). Errors: budget (the steps ran
+ * out, or more variables than there are numbers), unsupported (what has no such form, named), no memory, internal (a pass left what
+ * ir_check() refuses: only where the build checks). Whoever gets an error prints the lifted form.
+ */
+_must_use_ struct err *dec_run(struct ir_func *lifted, const struct dec_opts *opts, struct dec_func *ret);
+
+#endif
