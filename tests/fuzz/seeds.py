@@ -20,6 +20,7 @@ project  P.json, good ones and nearly (fuzz_project.c)
 ir     text form of IR
 events   events of traces (fuzz_trace_text.c)
 btf    types of a kernel
+gdb    packets of the gdb remote protocol: streams of them and payloads alone (fuzz_gdb.c)
 box    results of the sandbox, targets and code images (fuzz_box.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
 """
@@ -620,11 +621,29 @@ def probes(folder):
             f.write(row)
 
 
+def gdb(folder):
+    def packet(raw, mark=b"$"):
+        return mark + raw + b"#%02x" % (sum(raw) % 256)
+    path = b"/bin/ls".hex().encode()
+    asked = [b"QStartNoAckMode", b"vFile:open:" + path + b",0,180", b"vFile:pread:5,1000,0", b"vFile:zread:5,40000,7fffffff", b"vFile:close:5",
+             b"vFile:pwrite:5,0,a}\x03b,c", b"vFile:fstat:5", b"vFile:size:" + path, b"vFile:symlink:" + path + b"," + path, b"vFile:setfs:0", b"vFile:what:1"]
+    told = [b"OK", b"", b"E03", b"E44;" + b"no process".hex().encode(), b"E.not now", b"F5", b"F-1,d", b"F-1,5b", b"F3;AB}\x03*%CD", b"F4* ;" + b"0* " * 6,
+            b"F40;" + bytes(range(40, 104)).replace(b"*", b"}\n").replace(b"}", b"}]"), b"F0000000006404098", b"F,c9f848c7cd6bd933068def29ae0c8037", b"F,x",
+            b"Z20;(\xb5/\xfd \x20\x01\x02", b"pid:12;port:345;", b"PacketSize=131072;QStartNoAckMode+;qEcho+;QListThreadsInStopReply+;vFile:zread+",
+            b"PacketSize=47ff;QStartNoAckMode+;multiprocess+;scry+;qXfer:auxv:read+"]
+    rows = [b"q" + a for a in asked] + [b"r" + t for t in told]
+    rows.append(b"s\0" + b"+" + b"+".join(packet(a) for a in asked) + b"-\x03noise$bad#00")
+    rows.append(b"s\5" + b"".join(packet(t) for t in told) + packet(b"Stop:T05", b"%") + b"$unsummed#00")
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"g{i}"), "wb") as f:
+            f.write(row)
+
+
 def main():
     kinds = {"probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
-             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf}
+             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
