@@ -20,6 +20,7 @@ project  P.json, good ones and nearly (fuzz_project.c)
 ir     text form of IR
 events   events of traces (fuzz_trace_text.c)
 btf    types of a kernel
+tenet  execution logs (fuzz_tenet.c)
 gdb    packets of the gdb remote protocol: streams of them and payloads alone (fuzz_gdb.c)
 box    results of the sandbox, targets and code images (fuzz_box.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
@@ -639,11 +640,22 @@ def gdb(folder):
             f.write(row)
 
 
+def tenet(folder):
+    first = "rax=0x0,rbx=0x7d,rsp=0x7ffd0ff8,rip=0x401000"
+    rows = [first + "\nrip=0x401004,mw=0x7ffd0ff8:0010400000000000\nrax=0x2a,rip=0x401000,mr=0x7ffd0ffc:00000000\nrip=0x401004,mrw=0xffffffffffffffff:01\n",
+            "RAX=1,pc=2\r\n\n,, pc=0x3 ,x\nslide=5\nmw=0x3f:" + "ab" * 200 + "\npc=0x2",
+            "".join(f"rip=0x{0x1000 + i % 7:x},mw=0x{0x8000 + i % 300:x}:{i % 256:02x}\n" for i in range(2100)),
+            "Loaded image: 0x400000:0x401000 -> prog\n", "mw=0xffffffffffffffff:0011\nmr=0x1:1\nrax=0x11111111111111111\n"]
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"t{i}"), "w", newline="") as f:
+            f.write(row)
+
+
 def main():
     kinds = {"probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
-             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb}
+             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "tenet": tenet}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
