@@ -19,6 +19,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define CLIENTS_MAX 4096u
 #define FDS_OWN 128               /* descriptors that are not for clients */
@@ -149,6 +150,22 @@ static struct err *bind_tcp(const char *where, int *ret_fd)
 	return e;
 }
 
+/* Snippets of clients elsewhere run with the server's environment, in which its user may keep keys: only what says where things are stays. */
+static void forget_environment(void)
+{
+	static const char *const kept[] = {"PATH=", "HOME=", "USER=", "LOGNAME=", "LANG=", "LC_", "TZ=", "TMPDIR=", "XDG_", "SCRY_", "PYTHONPATH=",
+					   "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS="};
+	size_t cnt = 0;
+	for (char **var = environ; *var; var++) {
+		bool stays = false;
+		for (size_t k = 0; k < ARRAY_LEN(kept) && !stays; k++)
+			stays = !strncmp(*var, kept[k], strlen(kept[k]));
+		if (stays)
+			environ[cnt++] = *var;
+	}
+	environ[cnt] = NULL;
+}
+
 static struct err *listen_tcp(struct serve *s, const struct words *w, char **ret_token)
 {
 	const char *where = word_of(w, "listen"), *cert = word_of(w, "tls_cert"), *key = word_of(w, "tls_key"), *token = word_of(w, "token_file");
@@ -164,6 +181,8 @@ static struct err *listen_tcp(struct serve *s, const struct words *w, char **ret
 		e = serve_tls_load(cert, key, &s->tls);
 	if (!e)
 		e = bind_tcp(where, &s->tls_fd);
+	if (!e)
+		forget_environment();
 	s->token = *ret_token;
 	return e;
 }

@@ -709,7 +709,8 @@ def test_tls():
     ok(r.returncode == 1 and "others can read" in r.stderr, "a token that others can read is refused")
     os.chmod(token, 0o600)
     port = free_port()
-    s = Server(SCRY, ROOT + "/tls.sock", OTHER, "--listen", f"127.0.0.1:{port}", *options, env=ENV)
+    s = Server(SCRY, ROOT + "/tls.sock", OTHER, "--listen", f"127.0.0.1:{port}", *options,
+               env=dict(ENV, SOME_KEY="secret"))
     context = ssl.create_default_context(cafile=cert)
     context.check_hostname = False
 
@@ -727,6 +728,11 @@ def test_tls():
     ok(c.refusal("info").kind == "denied", "without the token nothing is answered")
     ok(c("hello", token="a token of some length", client="far")["client"] == "far" and c("open", file=OTHER)["state"] == "ready",
        f"with it everything is ({c.sock.version()})")
+    try:
+        told = c("exec", code="import os; result = sorted(os.environ)").get("result", [])
+        ok("PATH" in told and "SOME_KEY" not in told, "snippets of clients elsewhere do not see the environment of who started the server")
+    except Refused as e:
+        skip("the environment of snippets", str(e))
     want = json.loads(cli("heads", OTHER, "entry", "--count", "300", "--json").stdout)
     ok(all(c("heads", addr="entry", count=300) == want for _ in range(5)), "and is the same")
     d = connect(context)
