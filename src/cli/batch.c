@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/map.h"
-#include "session/sha256.h"
+#include "session/ses_sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include "cli/batch_int.h"
 
 #include "base/map.h"
-#include "session/sha256.h"
+#include "session/ses_sha256.h"
 
 #include <errno.h>
 #include <fts.h>

@@ -7,7 +7,7 @@
 #include "session/ops_invoke.h"
 #include "session/ses_code.h"
 #include "session/ses_int.h"
-#include "session/sha256.h"
+#include "session/ses_sha256.h"
 
 #include "base/child_cc.h"
 #include "base/file.h"

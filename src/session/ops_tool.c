@@ -7,7 +7,7 @@
 #include "session/dot.h"
 #include "session/regex.h"
 #include "session/ses_int.h"
-#include "session/sha256.h"
+#include "base/sha256.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -207,7 +207,7 @@ struct err *ops_doctor(struct ops_req *rq)
 	doctor_store(rq);
 	ops_doctor_row(rq, "x86 decoder", doctor_try_arch(ARCH_ID_X86_64), "Zydis");
 	ops_doctor_row(rq, "AArch64 decoder", doctor_try_arch(ARCH_ID_A64), "Capstone");
-	ops_doctor_row(rq, "SHA-256", ses_sha256_try(), "libcrypto");
+	ops_doctor_row(rq, "SHA-256", sha256_try(), "libcrypto");
 	ops_doctor_row(rq, "DWARF", dl_load("libdw.so.1", "names, prototypes and lines from debug information", "libdw1", NULL, 0), "libdw");
 	ops_doctor_row(rq, "zstd sections", dl_load("libzstd.so.1", "debug sections compressed with zstd", "libzstd1", NULL, 0), "libzstd");
 	ops_doctor_row(rq, "regular expressions", regex_try(), "PCRE2");

@@ -7,7 +7,7 @@
 #include "session/project.h"
 
 #include "session/project_int.h"
-#include "session/sha256.h"
+#include "session/ses_sha256.h"
 #include "session/ses_int.h"
 
 #include <dirent.h>

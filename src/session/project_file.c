@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "session/ops_doc.h"
 #include "session/project_int.h"
-#include "session/sha256.h"
+#include "session/ses_sha256.h"
 #include "session/store.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include "session/ses_stated_int.h"
 
 #include "analysis/analysis.h"
-#include "session/sha256.h"
+#include "session/ses_sha256.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "session/ses_verdict.h"
 
 #include "session/ses_int.h"
-#include "session/sha256.h"
+#include "session/ses_sha256.h"
 
 #include "base/child_tool.h"
 

@@ -15,7 +15,7 @@ static const struct {
 	[GDB_VFILE_STAT] = {"stat", "P"},	  [GDB_VFILE_LSTAT] = {"lstat", "P"},	    [GDB_VFILE_SIZE] = {"size", "P"},
 	[GDB_VFILE_MODE] = {"mode", "P"},	  [GDB_VFILE_EXISTS] = {"exists", "P"},	    [GDB_VFILE_MD5] = {"MD5", "P"},
 	[GDB_VFILE_READLINK] = {"readlink", "P"}, [GDB_VFILE_UNLINK] = {"unlink", "P"},	    [GDB_VFILE_SYMLINK] = {"symlink", "PQ"},
-	[GDB_VFILE_SETFS] = {"setfs", "N"},
+	[GDB_VFILE_SETFS] = {"setfs", "N"},	  [GDB_VFILE_XXH3] = {"XXH3", "P"},	    [GDB_VFILE_SHA256] = {"SHA256", "P"},
 };
 
 void gdb_vfile_put(struct buf *out, const struct gdb_vfile *req)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenSSL's EVP, through pointers: the library costs as much to load as a page costs to print, and a target that
  * is in the stat cache does not need it. */
-#include "session/sha256.h"
+#include "base/sha256.h"
 
 #include "base/dl.h"
 
 #include <pthread.h>
-
-#define SHA_CHUNK ((size_t)4 << 20)
+#include <stdbool.h>
+#include <stdlib.h>
 
 static void *(*sha_ctx_new)(void);
 static void (*sha_ctx_free)(void *ctx);
@@ -19,7 +19,12 @@ static int (*sha_final)(void *ctx, unsigned char *out, unsigned *out_len);
 static pthread_mutex_t sha_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool sha_is_loaded;
 
-struct err *ses_sha256_try(void)
+struct sha256 {
+	void *ctx;
+	bool is_good;
+};
+
+struct err *sha256_try(void)
 {
 	static const struct dl_sym syms[] = {
 		{"EVP_MD_CTX_new", (void **)&sha_ctx_new},    {"EVP_MD_CTX_free", (void **)&sha_ctx_free},
@@ -35,28 +40,37 @@ struct err *ses_sha256_try(void)
 	return e;
 }
 
-struct err *ses_sha256(const uint8_t *bytes, size_t len, const atomic_bool *cancel,
-		       void (*progress)(void *ctx, uint64_t done), void *ctx, uint8_t ret[32])
+struct err *sha256_new(struct sha256 **ret)
 {
-	struct err *e = ses_sha256_try();
+	struct err *e = sha256_try();
 	if (e)
 		return e;
-	void *c = sha_ctx_new();
-	if (!c)
+	struct sha256 *s = calloc(1, sizeof(*s));
+	if (s)
+		s->ctx = sha_ctx_new();
+	if (!s || !s->ctx) {
+		free(s);
 		return &err_nomem;
-	bool ok = sha_init(c, sha_md(), NULL) == 1;
-	for (size_t done = 0; ok && !e && done < len;) {
-		size_t n = MIN(len - done, SHA_CHUNK);
-		ok = sha_update(c, bytes + done, n) == 1;
-		done += n;
-		if (progress)
-			progress(ctx, done);
-		if (cancel && atomic_load(cancel))
-			e = err_new(ERR_CANCELLED, "cancelled while hashing");
 	}
-	ok = ok && sha_final(c, ret, NULL) == 1;
-	sha_ctx_free(c);
-	if (!e && !ok)
-		e = err_new(ERR_INTERNAL, "libcrypto refuses to compute SHA-256");
-	return e;
+	s->is_good = sha_init(s->ctx, sha_md(), NULL) == 1;
+	*ret = s;
+	return NULL;
+}
+
+void sha256_free(struct sha256 *s)
+{
+	if (s)
+		sha_ctx_free(s->ctx);
+	free(s);
+}
+
+void sha256_add(struct sha256 *s, const void *bytes, size_t len)
+{
+	s->is_good = s->is_good && sha_update(s->ctx, bytes, len) == 1;
+}
+
+struct err *sha256_end(struct sha256 *s, uint8_t ret[SHA256_LEN])
+{
+	s->is_good = s->is_good && sha_final(s->ctx, ret, NULL) == 1;
+	return s->is_good ? NULL : err_new(ERR_INTERNAL, "libcrypto refuses to compute SHA-256");
 }

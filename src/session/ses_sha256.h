@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SESSION_SHA256_H
-#define SESSION_SHA256_H
+#ifndef SESSION_SES_SHA256_H
+#define SESSION_SES_SHA256_H
 
 #include "base/err.h"
 
@@ -13,8 +13,5 @@
  * of bytes hashed so far, `cancel` (may be null) is looked at every 4 MiB. Errors: env, cancelled. Thread-safe. */
 _must_use_ struct err *ses_sha256(const uint8_t *bytes, size_t len, const atomic_bool *cancel,
 				  void (*progress)(void *ctx, uint64_t done), void *ctx, uint8_t ret[32]);
-
-/* Whether libcrypto can be loaded; for doctor. */
-_must_use_ struct err *ses_sha256_try(void);
 
 #endif
