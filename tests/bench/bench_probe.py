@@ -5,8 +5,8 @@
     bench_probe.py --probe PATH [--bpftrace PATH] [--calls N] [--rounds N] [--json]
 
 Hit: CPU of the calling thread for a call that is probed on entry and return with two arguments recorded, over the same with programs that only
-count: bpftrace's where there is one, and the least there is, by bare calls. Attach: time for 1,000 functions of eight kinds, over bare calls. Least of the
-rounds. Needs root; exit 0 whatever the figures are."""
+count: bpftrace's where there is one, and the least there is, by bare calls; least of the rounds. Attach: time for 1,000 functions of eight kinds, over bare
+calls that count with the same links; medians of the rounds. Needs root; exit 0 whatever the figures are."""
 import argparse
 import json
 import shutil
@@ -49,6 +49,8 @@ def rows(a):
     attach = run(a, "attach", 1000, 3 * a.rounds)
     yield row("attach: 1,000 functions over bare calls", attach["ours_us"] / attach["bare_us"], 1.5,
               f"{attach['ours_us']:,} us, bare {attach['bare_us']:,}")
+    yield row("attach: the same right after another", attach["warm_ours_us"] / attach["warm_bare_us"], None,
+              f"{attach['warm_ours_us']:,} us, bare {attach['warm_bare_us']:,}")
 
 
 def main():

@@ -36,8 +36,11 @@ static bool fuzz_cond(const uint8_t *bytes, size_t len)
 	bool ok = !e;
 	err_free(e);
 	for (unsigned i = 0; ok && i < 4; i++) {
-		struct probe_plan p = {.kind = &kinds[0], .layout = &l, .cond = &c, .is_session = i & 1, .is_return = i == 2, .is_sleepable = i & 1,
-				       .pending_fd = 5, .point_cnt = 3, .stripe_cnt = 1, .is_return_id = 1, .cookie_id = 2};
+		struct probe_body b[2];
+		b[0] = b[1] = (struct probe_body){.kind = &kinds[0], .layout = &l, .cond = &c, .pending_fd = 5, .zero_fd = 6};
+		struct probe_plan p = {.begins = b, .ends = b, .begin_cnt = 2, .end_cnt = 2, .is_session = i & 1, .is_return = i == 2,
+				       .is_sleepable = i & 1, .point_cnt = 3, .stripe_cnt = 1, .is_return_id = 1, .cookie_id = 2,
+				       .copy_text_id = i == 1 ? 3 : 0};
 		struct probe_asm a = {0};
 		probe_program(&p, &a);
 		for (size_t n = 0; !a.failed && n < a.code.cnt; n++) {
@@ -78,8 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	if (!len)
 		return 0;
+	const char *one = "one";
+	uint32_t id = 0;
+	if (*bytes != 'c' && *bytes != 'r')
+		probe_btf_funcs(bytes + 1, len - 1, &one, 1, &id);
 	bool ok = *bytes == 'c' ? fuzz_cond(bytes + 1, len - 1) : *bytes == 'r' ? fuzz_record(bytes + 1, len - 1)
-		: probe_btf_func(bytes + 1, len - 1, "one") != 0;
+		: id != 0;
 	fuzz_accepted += ok;
 	fuzz_rejected += !ok;
 	return 0;

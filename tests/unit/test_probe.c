@@ -399,16 +399,20 @@ static void test_programs(void **state)
 	struct probe_cond c;
 	assert_null(probe_layout(&kind, &l));
 	assert_null(probe_cond_parse(&kind, "(count > 0 || ret < 0) && flags && path == \"x\"", &c));
-	for (unsigned i = 0; i < 64; i++) {
-		struct probe_plan p = {.kind = &kind, .layout = &l, .cond = i & 1 ? &c : NULL, .is_session = i & 2, .is_return = !(i & 2) && i & 4,
-				       .is_sleepable = i & 8, .count_only = i & 16, .pid = i & 32 ? 5 : 0,
-				       .pid_ns_dev = 4, .pid_ns_ino = 5, .ring_fd = 3, .counts_fd = 4,
-				       .pending_fd = i & 1 || !(i & 2) ? 6 : -1, .zero_fd = 7, .point_cnt = 10, .stripe_cnt = 2,
-				       .is_return_id = 1, .cookie_id = 2};
+	for (unsigned i = 0; i < 256; i++) {
+		struct probe_body b[PROBE_BODY_MAX];
+		uint32_t cnt = i & 64 ? PROBE_BODY_MAX : 1;
+		for (uint32_t n = 0; n < cnt; n++)
+			b[n] = (struct probe_body){.kind = &kind, .layout = &l, .cond = i & 1 ? &c : NULL, .pending_fd = i & 1 || !(i & 2) ? 6 : -1,
+						   .zero_fd = 7};
+		struct probe_plan p = {.begins = b, .ends = b, .begin_cnt = cnt, .end_cnt = cnt, .is_session = i & 2,
+				       .is_return = !(i & 2) && i & 4, .is_sleepable = i & 8, .count_only = i & 16, .pid = i & 32 ? 5 : 0,
+				       .pid_ns_dev = 4, .pid_ns_ino = 5, .ring_fd = 3, .counts_fd = 4, .point_cnt = 10, .stripe_cnt = 2,
+				       .is_return_id = 1, .cookie_id = 2, .copy_text_id = i & 128 ? 3 : 0};
 		struct probe_asm a = {0};
 		probe_program(&p, &a);
 		assert_false(a.failed);
-		assert_true(a.code.cnt > 10 && a.code.cnt < 600);
+		assert_true(a.code.cnt > 10 && a.code.cnt < 600 * cnt);
 		assert_int_equal(a.code.data[a.code.cnt - 1].code, BPF_JMP | BPF_EXIT);
 		probe_asm_fini(&a);
 	}
@@ -426,6 +430,15 @@ static void test_registers(void **state)
 	assert_string_equal(probe_reg_name(14), "rdi");
 }
 
+static uint32_t btf_func(const uint8_t *b, size_t len, const char *name)
+{
+	const char *names[] = {"nothing", name};
+	uint32_t ids[2] = {7, 7};
+	probe_btf_funcs(b, len, names, 2, ids);
+	assert_int_equal(ids[0], 0);
+	return ids[1];
+}
+
 /* Type information: void (0), "int", a function type, functions "x_one" and "one". */
 static void test_btf(void **state)
 {
@@ -441,15 +454,19 @@ static void test_btf(void **state)
 	memcpy(b, head, 24);
 	memcpy(b + 24, types, sizeof(types));
 	memcpy(b + 24 + sizeof(types), strings, sizeof(strings));
-	assert_int_equal(probe_btf_func(b, sizeof(b), "one"), 4);
-	assert_int_equal(probe_btf_func(b, sizeof(b), "x_one"), 3);
-	assert_int_equal(probe_btf_func(b, sizeof(b), "int"), 0);
-	assert_int_equal(probe_btf_func(b, sizeof(b), "two"), 0);
+	assert_int_equal(btf_func(b, sizeof(b), "one"), 4);
+	assert_int_equal(btf_func(b, sizeof(b), "x_one"), 3);
+	assert_int_equal(btf_func(b, sizeof(b), "int"), 0);
+	assert_int_equal(btf_func(b, sizeof(b), "two"), 0);
+	const char *both[] = {"one", "x_one"};
+	uint32_t ids[2];
+	probe_btf_funcs(b, sizeof(b), both, 2, ids);
+	assert_true(ids[0] == 4 && ids[1] == 3);
 	for (size_t len = 0; len < sizeof(b); len++)
-		assert_int_equal(probe_btf_func(b, len, "one"), 0);
+		assert_int_equal(btf_func(b, len, "one"), 0);
 	for (size_t i = 0; i < sizeof(b); i++) {
 		b[i] ^= 0xff;
-		uint32_t id = probe_btf_func(b, sizeof(b), "one");
+		uint32_t id = btf_func(b, sizeof(b), "one");
 		assert_true(id <= 5);
 		b[i] ^= 0xff;
 	}

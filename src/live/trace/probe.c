@@ -16,7 +16,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { RING_LEN_MAX = 1 << 30, COUNTS_LEN_MAX = 4 << 20, PENDING_MAX = 16384, LOG_LEN = 65536 };
+enum { RING_LEN_MAX = 1 << 30, COUNTS_LEN_MAX = 4 << 20, PENDING_MAX = 16384, LOG_LEN = 65536,
+       COND_KINDS = 24 /* in a program, when each needs maps of its own, of which a program takes 64 */ };
 
 struct probe_set {
 	struct probe_opts o;          /* points and kinds are copies */
@@ -33,11 +34,13 @@ struct probe_set {
 	uint8_t *consumer;            /* page of the consumer's position */
 	const uint8_t *producer;      /* page of the producer's, then the data twice */
 	uint64_t ring_len, received;
-	uint32_t is_return_id, cookie_id;
+	uint32_t is_return_id, cookie_id, copy_text_id;
 	bool is_sleepable;
 	bool filters_pid;             /* in the program: the way cannot */
 	uint64_t pid_ns_dev, pid_ns_ino;
 	uint32_t perf_type;
+	const uint8_t *btf;           /* while attaching */
+	size_t btf_len;
 };
 
 /* --- bpf(2) --------------------------------------------------------------------------------------------------- */
@@ -103,7 +106,7 @@ static struct err *load_program(struct probe_set *s, const struct probe_plan *pl
 	probe_program(plan, &a);
 	if (a.failed) {
 		probe_asm_fini(&a);
-		return err_new(ERR_INVALID, "the probe's program would be too long");
+		return err_new(ERR_BUDGET, "the probe's program would be too long");
 	}
 	union bpf_attr attr = {0};
 	attr.prog_type = BPF_PROG_TYPE_KPROBE;
@@ -138,10 +141,16 @@ static struct err *load_program(struct probe_set *s, const struct probe_plan *pl
 
 /* --- attaching ------------------------------------------------------------------------------------------------ */
 
-/* The points of a kind, as the kernel takes them. */
+/* Points of a link, as the kernel takes them. */
 struct group {
 	uint64_t *offs, *cookies;
 	uint32_t cnt;
+};
+
+/* How points are put together: `order` has kinds, `sorted` points, those of order[i] from first[i] to first[i + 1]. */
+struct attach {
+	uint64_t *offs, *cookies;  /* room for what a link takes */
+	const uint32_t *sorted, *order, *first;
 };
 
 /* attr.link_create with uprobe_multi, as of Linux 6.6 (include/uapi/linux/bpf.h). */
@@ -192,7 +201,7 @@ static struct err *attach_perf(struct probe_set *s, const struct group *g, int p
 
 static struct err *attach_half(struct probe_set *s, struct probe_plan *plan, const struct group *g, bool is_return)
 {
-	int prog;
+	int prog = -1;
 	plan->is_return = is_return;
 	struct err *e = load_program(s, plan, &prog);
 	if (e)
@@ -200,57 +209,145 @@ static struct err *attach_half(struct probe_set *s, struct probe_plan *plan, con
 	return s->way == PROBE_WAY_PERF ? attach_perf(s, g, prog, is_return) : attach_multi(s, g, prog, is_return);
 }
 
-static struct err *attach_kind(struct probe_set *s, uint32_t kind, const struct group *g)
+/* Kinds that share a program, in the order of s->order: what each half does for them. */
+struct bodies {
+	struct probe_body begins[PROBE_BODY_MAX], ends[PROBE_BODY_MAX];
+	uint32_t begin_cnt, end_cnt;
+	uint16_t begin_of[PROBE_BODY_MAX], end_of[PROBE_BODY_MAX]; /* by kind of the range */
+};
+
+static bool same_args(const struct probe_kind *a, const struct probe_kind *b, bool count_only)
 {
-	const struct probe_kind *k = &s->kinds[kind];
-	const struct probe_cond *c = s->conds[kind].node_cnt ? &s->conds[kind] : NULL;
-	bool keeps = probe_keeps(k, c, s->o.count_only);
-	struct probe_plan plan = {
-		.kind = k, .layout = &s->layouts[kind], .cond = c, .is_session = s->way == PROBE_WAY_SESSION, .is_sleepable = s->is_sleepable,
-		.count_only = s->o.count_only, .pid = s->filters_pid ? s->o.pid : 0, .pid_ns_dev = s->pid_ns_dev, .pid_ns_ino = s->pid_ns_ino,
-		.ring_fd = s->ring_fd, .counts_fd = s->counts_fd,
-		.pending_fd = -1, .zero_fd = -1, .point_cnt = s->o.point_cnt, .stripe_cnt = s->stripe_cnt, .is_return_id = s->is_return_id,
-		.cookie_id = s->cookie_id,
-	};
-	struct err *e = NULL;
-	if (keeps) {
-		e = make_map(s, (struct map_how){BPF_MAP_TYPE_HASH, 24, s->layouts[kind].call_len, PENDING_MAX, 0}, &plan.pending_fd);
-		if (!e)
-			e = make_map(s, (struct map_how){BPF_MAP_TYPE_ARRAY, 4, s->layouts[kind].call_len, 1, 0}, &plan.zero_fd);
-	} else if (k->has_return && !plan.is_session) {
-		if (s->pending_fd < 0)
-			e = make_map(s, (struct map_how){BPF_MAP_TYPE_HASH, 24, 8, PENDING_MAX, 0}, &s->pending_fd);
-		plan.pending_fd = s->pending_fd;
+	if (a->is_func != b->is_func || a->is_32bit != b->is_32bit || (!count_only && a->arg_cnt != b->arg_cnt))
+		return false;
+	for (uint32_t i = 0; i < a->arg_cnt && !count_only; i++) {
+		const struct probe_arg *x = &a->args[i], *y = &b->args[i];
+		if (x->from != y->from || x->fetch != y->fetch || x->size != y->size || x->is_signed != y->is_signed || x->at != y->at ||
+		    x->len != y->len)
+			return false;
 	}
-	/* Returns first: a call whose beginning was seen is then seen to its end. */
-	if (!e && k->has_return && !plan.is_session)
-		e = attach_half(s, &plan, g, true);
-	return e ? e : attach_half(s, &plan, g, false);
+	return true;
 }
 
+static bool same_ret(const struct probe_arg *a, const struct probe_arg *b, bool count_only)
+{
+	return count_only || (a->fetch == b->fetch && a->size == b->size && a->is_signed == b->is_signed && a->len == b->len);
+}
+
+/* The body's number; a new one where none is the same. */
+static uint16_t add_body(struct probe_body *bodies, uint32_t *cnt, const struct probe_body *b, bool is_end, bool count_only)
+{
+	uint32_t i = 0;
+	for (; i < *cnt; i++) {
+		const struct probe_body *o = &bodies[i];
+		if (!b->cond && !o->cond && b->kind->is_32bit == o->kind->is_32bit &&
+		    (is_end ? same_ret(&b->kind->ret, &o->kind->ret, count_only) : same_args(b->kind, o->kind, count_only)))
+			break;
+	}
+	if (i == *cnt)
+		bodies[(*cnt)++] = *b;
+	return (uint16_t)i;
+}
+
+static struct err *add_kind(struct probe_set *s, struct bodies *all, uint32_t kind, uint32_t at)
+{
+	struct probe_body b = {.kind = &s->kinds[kind], .layout = &s->layouts[kind], .cond = s->conds[kind].node_cnt ? &s->conds[kind] : NULL,
+			       .pending_fd = -1, .zero_fd = -1};
+	struct err *e = NULL;
+	if (probe_keeps(b.kind, b.cond, s->o.count_only)) {
+		e = make_map(s, (struct map_how){BPF_MAP_TYPE_HASH, 24, b.layout->call_len, PENDING_MAX, 0}, &b.pending_fd);
+		if (!e)
+			e = make_map(s, (struct map_how){BPF_MAP_TYPE_ARRAY, 4, b.layout->call_len, 1, 0}, &b.zero_fd);
+	} else if (b.kind->has_return && s->way != PROBE_WAY_SESSION) {
+		if (s->pending_fd < 0)
+			e = make_map(s, (struct map_how){BPF_MAP_TYPE_HASH, 24, 8, PENDING_MAX, 0}, &s->pending_fd);
+		b.pending_fd = s->pending_fd;
+	}
+	all->begin_of[at] = add_body(all->begins, &all->begin_cnt, &b, false, s->o.count_only);
+	if (b.kind->has_return)
+		all->end_of[at] = add_body(all->ends, &all->end_cnt, &b, true, s->o.count_only);
+	return e;
+}
+
+/* Kinds from..to of `order`, whose points are first[from]..first[to] of `sorted`: one program and one link of each half. Where they are too much
+ * for a program, halves of them. */
+static struct err *attach_range(struct probe_set *s, const struct attach *at, uint32_t from, uint32_t to)
+{
+	uint32_t point_cnt = at->first[to] - at->first[from];
+	size_t fd_cnt = s->fds.cnt;
+	struct group g = {.offs = at->offs, .cookies = at->cookies, .cnt = point_cnt};
+	_cleanup_free_ struct bodies *b = calloc(1, sizeof(*b));
+	struct err *e = b ? NULL : &err_nomem;
+	for (uint32_t i = from; !e && i < to; i++) {
+		e = add_kind(s, b, at->order[i], i - from);
+		for (uint32_t p = at->first[i]; !e && p < at->first[i + 1]; p++) {
+			g.offs[p - at->first[from]] = s->points[at->sorted[p]].off;
+			g.cookies[p - at->first[from]] = probe_cookie(at->sorted[p], b->begin_of[i - from], b->end_of[i - from]);
+		}
+	}
+	if (e)
+		return e;
+	struct probe_plan plan = {
+		.begins = b->begins, .ends = b->ends, .begin_cnt = b->begin_cnt, .end_cnt = b->end_cnt, .is_session = s->way == PROBE_WAY_SESSION,
+		.is_sleepable = s->is_sleepable, .count_only = s->o.count_only, .pid = s->filters_pid ? s->o.pid : 0, .pid_ns_dev = s->pid_ns_dev,
+		.pid_ns_ino = s->pid_ns_ino, .ring_fd = s->ring_fd, .counts_fd = s->counts_fd, .point_cnt = s->o.point_cnt,
+		.stripe_cnt = s->stripe_cnt, .is_return_id = s->is_return_id, .cookie_id = s->cookie_id,
+		.copy_text_id = s->copy_text_id,
+	};
+	/* Returns first: a call whose beginning was seen is then seen to its end. */
+	if (b->end_cnt && !plan.is_session)
+		e = attach_half(s, &plan, &g, true);
+	if (!e)
+		e = attach_half(s, &plan, &g, false);
+	if (!e || e->kind != ERR_BUDGET || to - from == 1)
+		return e;
+	err_free(e);
+	while (s->fds.cnt > fd_cnt) {
+		int fd = VEC_POP(&s->fds);
+		s->pending_fd = fd == s->pending_fd ? -1 : s->pending_fd;
+		close(fd);
+	}
+	e = attach_range(s, at, from, from + (to - from) / 2);
+	return e ? e : attach_range(s, at, from + (to - from) / 2, to);
+}
+
+/* Points in the order of their kinds, and kinds with returns before those without: no program has both. */
 static struct err *attach_all(struct probe_set *s)
 {
 	_cleanup_free_ uint64_t *offs = alloc_array(s->o.point_cnt, sizeof(*offs));
 	_cleanup_free_ uint64_t *cookies = alloc_array(s->o.point_cnt, sizeof(*cookies));
-	_cleanup_free_ uint32_t *first = alloc_array((size_t)s->o.kind_cnt + 1, sizeof(*first));
-	if (!offs || !cookies || !first)
+	_cleanup_free_ uint32_t *sorted = alloc_array(s->o.point_cnt, sizeof(*sorted));
+	_cleanup_free_ uint32_t *order = alloc_array(s->o.kind_cnt, sizeof(*order));
+	_cleanup_free_ uint32_t *rank = alloc_array(s->o.kind_cnt, sizeof(*rank));
+	_cleanup_free_ uint32_t *first = alloc_array((size_t)s->o.kind_cnt + 2, sizeof(*first));
+	if (!offs || !cookies || !sorted || !order || !rank || !first)
 		return &err_nomem;
+	uint32_t used = 0, with_return = 0;
+	for (int has_return = 1; has_return >= 0; has_return--) {
+		for (uint32_t k = 0; k < s->o.kind_cnt; k++) {
+			if (s->kinds[k].has_return == has_return) {
+				rank[k] = used;
+				order[used++] = k;
+			}
+		}
+		with_return = has_return ? used : with_return;
+	}
+	/* first[r + 1] becomes the place behind the last point of rank r. */
 	for (uint32_t i = 0; i < s->o.point_cnt; i++)
-		first[s->points[i].kind + 1]++;
-	for (uint32_t k = 0; k < s->o.kind_cnt; k++)
-		first[k + 1] += first[k];
-	for (uint32_t i = 0; i < s->o.point_cnt; i++) {
-		uint32_t at = first[s->points[i].kind]++;
-		offs[at] = s->points[i].off;
-		cookies[at] = i;
+		first[rank[s->points[i].kind] + 2]++;
+	for (uint32_t r = 0; r < used; r++)
+		first[r + 2] += first[r + 1];
+	for (uint32_t i = 0; i < s->o.point_cnt; i++)
+		sorted[first[rank[s->points[i].kind] + 1]++] = i;
+	const struct attach at = {.offs = offs, .cookies = cookies, .sorted = sorted, .order = order, .first = first};
+	uint32_t max = s->o.kind_cnt && s->conds[0].node_cnt ? COND_KINDS : PROBE_BODY_MAX;
+	struct err *e = NULL;
+	for (uint32_t from = 0, to; !e && from < used; from = to) {
+		to = MIN(from + max, from < with_return ? with_return : used);
+		if (first[to] > first[from])
+			e = attach_range(s, &at, from, to);
 	}
-	for (uint32_t k = 0, from = 0; k < s->o.kind_cnt; from = first[k++]) {
-		struct group g = {.offs = offs + from, .cookies = cookies + from, .cnt = first[k] - from};
-		struct err *e = g.cnt ? attach_kind(s, k, &g) : NULL;
-		if (e)
-			return e;
-	}
-	return NULL;
+	return e;
 }
 
 /* --- what the kernel has --------------------------------------------------------------------------------------- */
@@ -278,55 +375,85 @@ static uint32_t btf_more(uint32_t kind, uint32_t vlen)
 	}
 }
 
-uint32_t probe_btf_func(const uint8_t *btf, size_t len, const char *name)
+/* Where a name is among the strings, 0: nowhere. Names are kept once each; one may be the end of another. */
+static uint32_t btf_name(const uint8_t *strings, size_t len, const char *name)
+{
+	size_t name_len = strlen(name) + 1;
+	const uint8_t *at = memmem(strings, len, name, name_len);
+	for (; at && at > strings && at[-1]; at = memmem(at + 1, (size_t)(strings + len - at - 1), name, name_len))
+		;
+	return at ? (uint32_t)(at - strings) : 0;
+}
+
+void probe_btf_funcs(const uint8_t *btf, size_t len, const char *const *names, size_t cnt, uint32_t *ret)
 {
 	enum { BTF_FUNC = 12, BTF_HEAD = 24 };
-	if (len < BTF_HEAD || u32_at(btf) != 0x0001eb9f)
-		return 0;
+	uint32_t wants[PROBE_BTF_NAMES] = {0};
+	memset(ret, 0, cnt * sizeof(*ret));
+	if (len < BTF_HEAD || u32_at(btf) != 0x0001eb9f || cnt > PROBE_BTF_NAMES)
+		return;
 	uint64_t head = u32_at(btf + 4), types = head + u32_at(btf + 8), types_end = types + u32_at(btf + 12);
 	uint64_t strings = head + u32_at(btf + 16), strings_end = strings + u32_at(btf + 20);
 	if (types_end > len || strings_end > len || strings >= strings_end)
-		return 0;
-	/* Names are kept once each; one may be the end of another. */
-	size_t name_len = strlen(name) + 1;
-	const uint8_t *at = memmem(btf + strings, strings_end - strings, name, name_len);
-	for (; at && at > btf + strings && at[-1]; at = memmem(at + 1, (size_t)(btf + strings_end - at - 1), name, name_len))
-		;
-	if (!at)
-		return 0;
-	uint32_t want = (uint32_t)(at - (btf + strings)), id = 1;
-	for (uint64_t p = types; p + 12 <= types_end; id++) {
-		uint32_t info = u32_at(btf + p + 4), more = btf_more(info >> 24 & 31, info & 0xffff);
-		if ((info >> 24 & 31) == BTF_FUNC && u32_at(btf + p) == want)
-			return id;
+		return;
+	size_t left = 0;
+	for (size_t i = 0; i < cnt; i++) {
+		wants[i] = btf_name(btf + strings, strings_end - strings, names[i]);
+		left += wants[i] != 0;
+	}
+	uint32_t id = 1;
+	for (uint64_t p = types; left && p + 12 <= types_end; id++) {
+		uint32_t info = u32_at(btf + p + 4), kind = info >> 24 & 31, name = u32_at(btf + p), more = btf_more(kind, info & 0xffff);
+		for (size_t i = 0; kind == BTF_FUNC && i < cnt; i++) {
+			if (wants[i] && name == wants[i] && !ret[i]) {
+				ret[i] = id;
+				left--;
+			}
+		}
 		if (more == UINT32_MAX)
-			return 0;
+			return;
 		p += 12 + (uint64_t)more;
 	}
-	return 0;
 }
 
-/* The functions that sessions need. */
-static bool find_session(struct probe_set *s)
+/* The kernel's type information stays mapped until the probes are attached: a grace period that freeing begins would be waited for there. */
+static const uint8_t *map_btf(struct probe_set *s)
 {
-	_cleanup_close_ int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = s->btf ? -1 : open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
-		return false;
+		return s->btf;
+	s->btf_len = (size_t)st.st_size;
 	/* Linux 6.16 lets it be mapped. */
-	size_t len = (size_t)st.st_size, got = 0;
-	_cleanup_free_ uint8_t *copy = NULL;
-	void *map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (map == MAP_FAILED)
-		copy = malloc(len);
-	for (ssize_t n; copy && got < len && (n = read(fd, copy + got, len - got)) > 0;)
-		got += (size_t)n;
-	const uint8_t *btf = map == MAP_FAILED ? copy : map;
-	bool is_whole = map != MAP_FAILED || (copy && got == len);
-	s->is_return_id = is_whole ? probe_btf_func(btf, len, "bpf_session_is_return") : 0;
-	s->cookie_id = is_whole ? probe_btf_func(btf, len, "bpf_session_cookie") : 0;
-	if (map != MAP_FAILED)
-		munmap(map, len);
+	void *map = mmap(NULL, s->btf_len, PROT_READ, MAP_PRIVATE, fd, 0);
+	size_t got = 0;
+	if (map == MAP_FAILED) {
+		map = mmap(NULL, s->btf_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (ssize_t n; map != MAP_FAILED && got < s->btf_len && (n = read(fd, (uint8_t *)map + got, s->btf_len - got)) > 0;)
+			got += (size_t)n;
+	}
+	s->btf = map == MAP_FAILED ? NULL : map;
+	return s->btf;
+}
+
+static void unmap_btf(struct probe_set *s)
+{
+	if (s->btf)
+		munmap((void *)(uintptr_t)s->btf, s->btf_len);
+	s->btf = NULL;
+}
+
+/* The functions that sessions need, and the one that reads strings. */
+static bool find_session(struct probe_set *s)
+{
+	static const char *const names[] = {"bpf_session_is_return", "bpf_session_cookie", "bpf_copy_from_user_str"};
+	uint32_t ids[ARRAY_LEN(names)] = {0};
+	const uint8_t *btf = map_btf(s);
+	if (btf && !s->is_return_id)
+		probe_btf_funcs(btf, s->btf_len, names, ARRAY_LEN(names), ids);
+	s->is_return_id = s->is_return_id ? s->is_return_id : ids[0];
+	s->cookie_id = s->cookie_id ? s->cookie_id : ids[1];
+	s->copy_text_id = s->copy_text_id ? s->copy_text_id : ids[2];
 	return s->is_return_id && s->cookie_id;
 }
 
@@ -516,17 +643,15 @@ static struct err *prepare(struct probe_set *s, const struct probe_opts *o)
 
 struct err *probe_open(const struct probe_opts *o, struct probe_set **ret)
 {
-	struct err *e = probe_check();
-	if (e)
-		return e;
 	struct probe_set *s = calloc(1, sizeof(*s));
 	if (!s)
 		return &err_nomem;
 	s->ring_fd = s->counts_fd = s->pending_fd = -1;
-	e = prepare(s, o);
+	struct err *e = prepare(s, o);
 	if (!e) {
 		raise_limit();
 		e = try_ways(s);
+		unmap_btf(s);
 	}
 	if (e) {
 		probe_close(s);

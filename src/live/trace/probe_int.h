@@ -42,26 +42,40 @@ _must_use_ struct err *probe_layout(const struct probe_kind *k, struct probe_lay
 enum { PROBE_ROW_HITS, PROBE_ROW_RETURNS, PROBE_ROW_REFUSED, PROBE_ROW_NS, PROBE_ROW_RECORDS, PROBE_ROW_LOST, PROBE_ROW_SLOTS = 8,
        PROBE_ROW_SHIFT = 9, PROBE_ROW_LEN = 1 << PROBE_ROW_SHIFT };
 
-/* What a program is made for. */
-struct probe_plan {
+/* What is done for a kind of probe in one half of a program. */
+struct probe_body {
 	const struct probe_kind *kind;
 	const struct probe_layout *layout;
 	const struct probe_cond *cond;      /* null: none */
+	int pending_fd, zero_fd;            /* calls that began: key {pid_tid, sp, point}, value the time or (probe_keeps) the record; -1: none */
+};
+enum { PROBE_BODY_MAX = 64 };               /* of a half */
+
+/* What a program is made for: kinds of probes that all have a return or all have none. */
+struct probe_plan {
+	const struct probe_body *begins, *ends; /* at least one of the half, at most PROBE_BODY_MAX; end_cnt 0: no returns */
+	uint32_t begin_cnt, end_cnt;
 	bool is_session;                    /* one program is both halves */
 	bool is_return;                     /* not is_session: the return half */
 	bool is_sleepable, count_only;
 	pid_t pid;                          /* to be compared here, as the pid namespace of pid_ns numbers it; 0: not */
 	uint64_t pid_ns_dev, pid_ns_ino;
 	int ring_fd, counts_fd;
-	int pending_fd, zero_fd;            /* calls that began: key {pid_tid, sp, point}, value the time or (probe_plan_keeps) the record */
 	uint32_t point_cnt, stripe_cnt;     /* rows: point_cnt in each of stripe_cnt (a power of two) */
 	uint32_t is_return_id, cookie_id;   /* BTF ids of the kernel's functions for sessions */
+	uint32_t copy_text_id;              /* and of the one that waits for the pages of a string (Linux 6.12); 0: there is none */
 };
 /* Whether records wait in the kernel for the return, which decides about them. */
 bool probe_keeps(const struct probe_kind *k, const struct probe_cond *c, bool count_only);
 void probe_program(const struct probe_plan *p, struct probe_asm *a);
+/* What links give a program with each hit: the point's number, and which body of each half is its kind's. */
+static inline uint64_t probe_cookie(uint32_t point, uint32_t begin, uint32_t end)
+{
+	return point | (uint64_t)begin << 16 | (uint64_t)end << 32;
+}
 
-/* The number of a function in the running kernel's type information; 0: there is none. */
-uint32_t probe_btf_func(const uint8_t *btf, size_t len, const char *name);
+/* The numbers of functions in the kernel's type information, as many as PROBE_BTF_NAMES at most, found in one pass; 0: there is none of that name. */
+enum { PROBE_BTF_NAMES = 4 };
+void probe_btf_funcs(const uint8_t *btf, size_t len, const char *const *names, size_t cnt, uint32_t *ret);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program of a kind of probe. r6 is the context (struct pt_regs), r7 the number of the probe, r8 its row of counters, r9 the record.
- * Helpers are what costs: each is called only where its answer is used.
+ * The program of probes. r6 is the context (struct pt_regs), r7 the number of the probe, r8 its row of counters, r9 the record.
+ * What kinds of probes have in common is done first, then the cookie leads to the body of the probe's kind; bodies that would be the same are
+ * there once. Helpers are what costs: each is called only where its answer is used.
  */
 #include "live/trace/probe_int.h"
 
@@ -88,8 +89,10 @@ bool probe_keeps(const struct probe_kind *k, const struct probe_cond *c, bool co
 
 struct gen {
 	const struct probe_plan *p;
+	const struct probe_body *b; /* the body at hand */
 	struct probe_asm *a;
 	bool is_end;           /* the code is of the return half */
+	bool is_common;        /* what has to be done before the record is, is done before the body */
 	bool keeps;
 	uint32_t refuse;       /* where a condition that does not hold leads */
 };
@@ -131,7 +134,7 @@ static void put_stack(struct gen *g)
 {
 	probe_mov(g->a, R1, FP);
 	probe_alu_imm(g->a, BPF_ADD, R1, AT_STACK);
-	probe_mov_imm(g->a, R2, (int32_t)g->p->layout->stack_len);
+	probe_mov_imm(g->a, R2, (int32_t)g->b->layout->stack_len);
 	probe_load(g->a, BPF_DW, R3, CTX, 8 * REG_SP);
 	probe_helper(g->a, BPF_FUNC_probe_read_user);
 }
@@ -150,23 +153,33 @@ static void put_touch(struct probe_asm *a, bool next)
 	probe_helper(a, BPF_FUNC_copy_from_user);
 }
 
-/* r0 = what the helper says that reads `len` bytes (at most) from the address in AT_PTR to r-dst + off. */
-static void put_read(struct gen *g, int helper, int dst, int off, uint32_t len)
+/*
+ * r0 = bytes read of the string at the address in AT_PTR, with its zero, or -errno; of memory (is_text false) 0 or -errno. At most `len` bytes, to r-dst + off.
+ * Programs that may wait read what is not in memory yet.
+ */
+static void put_read(struct gen *g, bool is_text, int dst, int off, uint32_t len)
 {
-	uint32_t done = probe_asm_label(g->a);
-	for (int round = 0; round < (g->p->is_sleepable ? 2 : 1); round++) {
+	struct probe_asm *a = g->a;
+	uint32_t done = probe_asm_label(a);
+	bool has_touch = g->p->is_sleepable && is_text && !g->p->copy_text_id;
+	for (int round = 0; round < (has_touch ? 2 : 1); round++) {
 		if (round) {
-			probe_jump_if_imm(g->a, BPF_JSGE, R0, 0, done);
-			put_touch(g->a, false);
-			put_touch(g->a, true);
+			probe_jump_if_imm(a, BPF_JSGE, R0, 0, done);
+			put_touch(a, false);
+			put_touch(a, true);
 		}
-		probe_mov(g->a, R1, dst);
-		probe_alu_imm(g->a, BPF_ADD, R1, off);
-		probe_mov_imm(g->a, R2, (int32_t)len);
-		probe_load(g->a, BPF_DW, R3, FP, AT_PTR);
-		probe_helper(g->a, helper);
+		probe_mov(a, R1, dst);
+		probe_alu_imm(a, BPF_ADD, R1, off);
+		probe_mov_imm(a, R2, (int32_t)len);
+		probe_load(a, BPF_DW, R3, FP, AT_PTR);
+		if (is_text && g->p->is_sleepable && g->p->copy_text_id) {
+			probe_mov_imm(a, R4, 0);
+			probe_kfunc(a, g->p->copy_text_id);
+		} else {
+			probe_helper(a, is_text ? BPF_FUNC_probe_read_user_str : g->p->is_sleepable ? BPF_FUNC_copy_from_user : BPF_FUNC_probe_read_user);
+		}
 	}
-	probe_asm_bind(g->a, done);
+	probe_asm_bind(a, done);
 }
 
 /* What is fetched of the address in r0, into the record from `slot` on. */
@@ -177,7 +190,7 @@ static void put_slot(struct gen *g, const struct probe_arg *arg, int slot)
 	bool is_text = arg->fetch == PROBE_STRING;
 	probe_store(a, BPF_DW, FP, AT_PTR, R0);
 	probe_jump_if_imm(a, BPF_JEQ, R0, 0, none);
-	put_read(g, is_text ? BPF_FUNC_probe_read_user_str : BPF_FUNC_probe_read_user, REC, slot + 8, arg->len + (is_text ? 2u : 0u));
+	put_read(g, is_text, REC, slot + 8, arg->len + (is_text ? 2u : 0u));
 	if (!is_text) {
 		probe_jump_if_imm(a, BPF_JNE, R0, 0, done);
 		probe_mov_imm(a, R0, arg->len);
@@ -204,7 +217,7 @@ static void put_count_one(struct gen *g, int word)
 static void load_value(void *ctx, struct probe_asm *a, const struct probe_node *n)
 {
 	struct gen *g = ctx;
-	const struct probe_kind *k = g->p->kind;
+	const struct probe_kind *k = g->b->kind;
 	switch (n->op) {
 	case PROBE_OP_ARG:
 		if (g->is_end)
@@ -244,7 +257,7 @@ static void compare_text(void *ctx, struct probe_asm *a, const char *text, size_
 	struct gen *g = ctx;
 	uint32_t no = probe_asm_label(a), end = probe_asm_label(a);
 	probe_store(a, BPF_DW, FP, AT_PTR, R0);
-	put_read(g, BPF_FUNC_probe_read_user_str, FP, AT_TEXT, (uint32_t)len + 2);
+	put_read(g, true, FP, AT_TEXT, (uint32_t)len + 2);
 	probe_jump_if_imm(a, BPF_JNE, R0, (int32_t)len + 1, no);
 	for (size_t i = 0, step; i < len; i += step) {
 		uint64_t want = 0;
@@ -263,7 +276,7 @@ static void compare_text(void *ctx, struct probe_asm *a, const char *text, size_
 
 static void put_cond(struct gen *g)
 {
-	const struct probe_cond *c = g->p->cond;
+	const struct probe_cond *c = g->b->cond;
 	struct probe_values v = {.load = load_value, .text = compare_text, .ctx = g, .spill = AT_SPILL};
 	if (c)
 		probe_cond_put(c, g->is_end ? c->end : c->begin, g->is_end ? c->end_cnt : c->begin_cnt, &v, g->a, g->refuse);
@@ -271,13 +284,21 @@ static void put_cond(struct gen *g)
 
 /* --- halves ---------------------------------------------------------------------------------------------------- */
 
-/* AT_PID_TID, r7 and r8. Jumps to `out` when the hit is nobody's. */
+/* Without records, waiting calls and conditions nobody asks who it is. */
+static bool asks_who(const struct probe_plan *p)
+{
+	bool asks = !p->count_only;
+	for (uint32_t i = 0; i < p->begin_cnt; i++)
+		asks |= p->begins[i].cond || p->begins[i].pending_fd >= 0;
+	return asks;
+}
+
+/* AT_PID_TID, r7, r8, and r9 = the number of the body. Jumps to `out` when the hit is nobody's. */
 static void put_who(struct gen *g, uint32_t out)
 {
 	const struct probe_plan *p = g->p;
 	struct probe_asm *a = g->a;
-	/* Without records, waiting calls and conditions nobody asks who it is. */
-	if (!p->count_only || p->cond || p->pending_fd >= 0) {
+	if (asks_who(p)) {
 		probe_helper(a, BPF_FUNC_get_current_pid_tgid);
 		probe_store(a, BPF_DW, FP, AT_PID_TID, R0);
 	}
@@ -294,9 +315,13 @@ static void put_who(struct gen *g, uint32_t out)
 	}
 	probe_mov(a, R1, CTX);
 	probe_helper(a, BPF_FUNC_get_attach_cookie);
-	probe_jump_if_imm(a, BPF_JGE, R0, (int32_t)p->point_cnt, out);
+	probe_mov(a, REC, R0);
 	probe_mov(a, POINT, R0);
-	probe_mov(a, ROW, R0);
+	probe_alu_imm(a, BPF_AND, POINT, 0xffff);
+	probe_jump_if_imm(a, BPF_JGE, POINT, (int32_t)p->point_cnt, out);
+	probe_mov(a, ROW, POINT);
+	probe_alu_imm(a, BPF_RSH, REC, g->is_end ? 32 : 16);
+	probe_alu_imm(a, BPF_AND, REC, 0xffff);
 	if (p->stripe_cnt > 1) {
 		probe_helper(a, BPF_FUNC_get_smp_processor_id);
 		probe_alu_imm(a, BPF_AND, R0, (int32_t)p->stripe_cnt - 1);
@@ -317,10 +342,10 @@ static void put_key(struct gen *g)
 	probe_store(a, BPF_DW, FP, AT_KEY, R1);
 	probe_load(a, BPF_DW, R1, CTX, 8 * REG_SP);
 	if (g->is_end) /* the return address is taken off */
-		probe_alu_imm(a, BPF_ADD, R1, g->p->kind->is_32bit ? -4 : -8);
+		probe_alu_imm(a, BPF_ADD, R1, g->b->kind->is_32bit ? -4 : -8);
 	probe_store(a, BPF_DW, FP, AT_KEY + 8, R1);
 	probe_store(a, BPF_DW, FP, AT_KEY + 16, POINT);
-	probe_imm64(a, R1, BPF_PSEUDO_MAP_FD, (uint32_t)g->p->pending_fd);
+	probe_imm64(a, R1, BPF_PSEUDO_MAP_FD, (uint32_t)g->b->pending_fd);
 	probe_mov(a, R2, FP);
 	probe_alu_imm(a, BPF_ADD, R2, AT_KEY);
 }
@@ -369,10 +394,10 @@ static void put_head(struct gen *g, int phase, int time, int begin)
 /* Everything of the beginning of a call, or of a hit in the middle of a function. */
 static void put_entry(struct gen *g, int phase, bool has_stack)
 {
-	const struct probe_kind *k = g->p->kind;
+	const struct probe_kind *k = g->b->kind;
 	struct probe_asm *a = g->a;
 	put_head(g, phase, AT_TIME, AT_TIME);
-	if (k->is_func || g->p->layout->stack_len > (k->is_32bit ? 4u : 8u)) {
+	if (k->is_func || g->b->layout->stack_len > (k->is_32bit ? 4u : 8u)) {
 		uint32_t bad = probe_asm_label(a), end = probe_asm_label(a);
 		if (!has_stack) { /* else it was there, or the hit was refused */
 			put_stack(g);
@@ -396,17 +421,17 @@ static void put_entry(struct gen *g, int phase, bool has_stack)
 		probe_store(a, BPF_DW, REC, (int)sizeof(struct probe_rec) + 8 * (int)i, R0);
 	}
 	for (uint32_t i = 0; i < k->arg_cnt; i++) {
-		if (!g->p->layout->slot[i])
+		if (!g->b->layout->slot[i])
 			continue;
 		probe_load(a, BPF_DW, R0, REC, (int)sizeof(struct probe_rec) + 8 * (int)i);
-		put_slot(g, &k->args[i], (int)g->p->layout->slot[i]);
+		put_slot(g, &k->args[i], (int)g->b->layout->slot[i]);
 	}
 }
 
 /* The part about the return, from byte `at` of the record on. */
 static void put_tail(struct gen *g, int at)
 {
-	const struct probe_kind *k = g->p->kind;
+	const struct probe_kind *k = g->b->kind;
 	probe_load(g->a, BPF_DW, R1, FP, AT_NS);
 	probe_store(g->a, BPF_DW, REC, at + 8, R1);
 	probe_load(g->a, BPF_DW, R0, CTX, 8 * REG_AX);
@@ -416,20 +441,12 @@ static void put_tail(struct gen *g, int at)
 		put_slot(g, &k->ret, at + 16);
 }
 
-static void put_begin(struct gen *g, uint32_t out, uint32_t lost)
+/* What is done before anything is recorded: the hit is counted, AT_TIME is set, and the return half can find it. */
+static void put_begun(struct gen *g)
 {
 	const struct probe_plan *p = g->p;
-	const struct probe_kind *k = p->kind;
+	const struct probe_kind *k = g->b->kind;
 	struct probe_asm *a = g->a;
-	bool has_stack = p->cond && p->cond->uses_stack;
-	bool is_kept = k->has_return && p->pending_fd >= 0;
-	put_who(g, out);
-	if (has_stack) {
-		put_stack(g);
-		/* Nothing is said of what cannot be read. */
-		probe_jump_if_imm(a, BPF_JNE, R0, 0, g->refuse);
-	}
-	put_cond(g);
 	put_count_one(g, PROBE_ROW_HITS);
 	if (p->count_only && !k->has_return)
 		return;
@@ -441,10 +458,10 @@ static void put_begin(struct gen *g, uint32_t out, uint32_t lost)
 		probe_load(a, BPF_DW, R1, FP, AT_TIME);
 		probe_store(a, BPF_DW, R0, 0, R1);
 	}
-	if (is_kept) {
+	if (k->has_return && g->b->pending_fd >= 0) {
 		put_key(g);
 		if (g->keeps) {
-			probe_imm64(a, R3, BPF_PSEUDO_MAP_VALUE, (uint32_t)p->zero_fd);
+			probe_imm64(a, R3, BPF_PSEUDO_MAP_VALUE, (uint32_t)g->b->zero_fd);
 		} else {
 			probe_mov(a, R3, FP);
 			probe_alu_imm(a, BPF_ADD, R3, AT_TIME);
@@ -452,6 +469,21 @@ static void put_begin(struct gen *g, uint32_t out, uint32_t lost)
 		probe_mov_imm(a, R4, BPF_ANY);
 		probe_helper(a, BPF_FUNC_map_update_elem);
 	}
+}
+
+static void put_begin(struct gen *g, uint32_t lost)
+{
+	const struct probe_cond *c = g->b->cond;
+	struct probe_asm *a = g->a;
+	bool has_stack = c && c->uses_stack;
+	if (has_stack) {
+		put_stack(g);
+		/* Nothing is said of what cannot be read. */
+		probe_jump_if_imm(a, BPF_JNE, R0, 0, g->refuse);
+	}
+	put_cond(g);
+	if (!g->is_common)
+		put_begun(g);
 	if (g->keeps) {
 		uint32_t full = probe_asm_label(a), kept = probe_asm_label(a);
 		probe_jump_if_imm(a, BPF_JNE, R0, 0, full);
@@ -465,8 +497,8 @@ static void put_begin(struct gen *g, uint32_t out, uint32_t lost)
 		put_count_one(g, PROBE_ROW_RECORDS);
 		probe_jump(a, lost);
 		probe_asm_bind(a, kept);
-	} else if (!p->count_only) {
-		put_reserve(g, p->layout->entry_len, lost);
+	} else if (!g->p->count_only) {
+		put_reserve(g, g->b->layout->entry_len, lost);
 		put_entry(g, PROBE_ENTRY, has_stack);
 		put_submit(g);
 	}
@@ -491,22 +523,20 @@ static void put_log2(struct probe_asm *a)
 	probe_asm_bind(a, fits);
 }
 
-static void put_end(struct gen *g, uint32_t out, uint32_t lost)
+/* AT_TIME: when it began; AT_BYTE: now; AT_NS. With a call that waits, r9 is its record. */
+static void put_times(struct gen *g, uint32_t out)
 {
-	const struct probe_plan *p = g->p;
-	const struct probe_layout *l = p->layout;
 	struct probe_asm *a = g->a;
-	put_who(g, out);
-	/* AT_TIME: when it began. */
-	if (p->pending_fd >= 0) {
+	if (g->b->pending_fd >= 0) {
 		put_key(g);
 		probe_helper(a, BPF_FUNC_map_lookup_elem);
 		probe_jump_if_imm(a, BPF_JEQ, R0, 0, out);
-		probe_mov(a, REC, R0);
-		probe_load(a, BPF_DW, R1, REC, 0);
+		if (g->keeps)
+			probe_mov(a, REC, R0);
+		probe_load(a, BPF_DW, R1, R0, 0);
 	} else {
 		probe_mov(a, R1, CTX);
-		probe_kfunc(a, p->cookie_id);
+		probe_kfunc(a, g->p->cookie_id);
 		probe_load(a, BPF_DW, R1, R0, 0);
 	}
 	probe_store(a, BPF_DW, FP, AT_TIME, R1);
@@ -515,7 +545,12 @@ static void put_end(struct gen *g, uint32_t out, uint32_t lost)
 	probe_load(a, BPF_DW, R1, FP, AT_TIME);
 	probe_alu(a, BPF_SUB, R0, R1);
 	probe_store(a, BPF_DW, FP, AT_NS, R0);
-	put_cond(g);
+}
+
+/* The return is counted, and its latency in the histogram. */
+static void put_ended(struct gen *g)
+{
+	struct probe_asm *a = g->a;
 	put_count_one(g, PROBE_ROW_RETURNS);
 	probe_load(a, BPF_DW, R0, FP, AT_NS);
 	put_count(g, PROBE_ROW_NS, R0);
@@ -525,10 +560,23 @@ static void put_end(struct gen *g, uint32_t out, uint32_t lost)
 	probe_alu(a, BPF_ADD, R3, R4);
 	probe_mov_imm(a, R1, 1);
 	probe_add_atomic(a, R3, 8 * PROBE_ROW_SLOTS, R1);
-	if (!p->count_only && g->keeps) {
+}
+
+static void put_end(struct gen *g, uint32_t out, uint32_t lost)
+{
+	const struct probe_layout *l = g->b->layout;
+	struct probe_asm *a = g->a;
+	if (!g->is_common) {
+		put_times(g, out);
+		put_cond(g);
+		put_ended(g);
+	}
+	if (g->p->count_only)
+		return;
+	if (g->keeps) {
 		put_tail(g, (int)l->entry_len);
 		put_count_one(g, PROBE_ROW_RECORDS);
-		probe_imm64(a, R1, BPF_PSEUDO_MAP_FD, (uint32_t)p->ring_fd);
+		probe_imm64(a, R1, BPF_PSEUDO_MAP_FD, (uint32_t)g->p->ring_fd);
 		probe_mov(a, R2, REC);
 		probe_mov_imm(a, R3, (int32_t)l->call_len);
 		probe_mov_imm(a, R4, BPF_RB_NO_WAKEUP);
@@ -537,7 +585,7 @@ static void put_end(struct gen *g, uint32_t out, uint32_t lost)
 		probe_jump_if_imm(a, BPF_JEQ, R0, 0, ok);
 		put_count_one(g, PROBE_ROW_LOST);
 		probe_asm_bind(a, ok);
-	} else if (!p->count_only) {
+	} else {
 		/* AT_BYTE is overwritten where a page is brought in, after the head is written. */
 		put_reserve(g, l->return_len, lost);
 		put_head(g, PROBE_RETURN, AT_BYTE, AT_TIME);
@@ -548,53 +596,87 @@ static void put_end(struct gen *g, uint32_t out, uint32_t lost)
 	}
 }
 
-/* A half and its ends. `nobody`: what the program gives when the return is of no interest. */
-static void put_half(struct gen *g, int nobody)
+/* A body of a half and its ends. `nobody`: what the program gives when the return is of no interest. */
+static void put_body(struct gen *g, int nobody, uint32_t out)
 {
 	struct probe_asm *a = g->a;
-	uint32_t out = probe_asm_label(a), lost = probe_asm_label(a), done = probe_asm_label(a);
-	const struct probe_plan *p = g->p;
+	uint32_t lost = probe_asm_label(a), done = probe_asm_label(a);
 	bool is_end = g->is_end;
-	const struct probe_cond *c = p->cond;
-	bool has_refuse = c && (is_end ? c->end_cnt : c->begin_cnt);
-	bool has_lost = !p->count_only && (!is_end || !g->keeps);
-	has_lost |= !is_end && g->keeps;
+	const struct probe_cond *c = g->b->cond;
 	g->refuse = probe_asm_label(a);
 	if (is_end)
 		put_end(g, out, lost);
 	else
-		put_begin(g, out, lost);
+		put_begin(g, lost);
 	probe_jump(a, done);
-	if (has_lost) {
+	if (is_end ? !g->p->count_only && !g->keeps : !g->p->count_only || g->keeps) {
 		probe_asm_bind(a, lost);
 		put_count_one(g, PROBE_ROW_LOST);
 		probe_jump(a, done);
 	}
-	if (has_refuse) {
+	if (c && (is_end ? c->end_cnt : c->begin_cnt)) {
 		probe_asm_bind(a, g->refuse);
 		put_count_one(g, PROBE_ROW_REFUSED);
-		if (is_end)
-			probe_jump(a, done);
-	}
-	if (!is_end) {
-		probe_asm_bind(a, out);
-		probe_mov_imm(a, R0, nobody);
-		probe_exit(a);
+		probe_jump(a, is_end ? done : out);
 	}
 	probe_asm_bind(a, done);
-	if (is_end && p->pending_fd >= 0) {
+	if (is_end && g->b->pending_fd >= 0) {
 		put_key(g);
 		probe_helper(a, BPF_FUNC_map_delete_elem);
 	}
-	if (is_end)
-		probe_asm_bind(a, out);
-	probe_mov_imm(a, R0, !is_end && !p->kind->has_return ? nobody : 0);
+	probe_mov_imm(a, R0, !is_end && !g->b->kind->has_return ? nobody : 0);
+	probe_exit(a);
+}
+
+/* Whether bodies differ in nothing before the record: no conditions, and one way to wait for the return. */
+static bool has_common(const struct probe_body *bodies, uint32_t cnt)
+{
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (bodies[i].cond || bodies[i].pending_fd != bodies[0].pending_fd || bodies[i].kind->has_return != bodies[0].kind->has_return)
+			return false;
+	}
+	return true;
+}
+
+static void take_body(struct gen *g, const struct probe_body *b)
+{
+	g->b = b;
+	g->keeps = probe_keeps(b->kind, b->cond, g->p->count_only);
+}
+
+static void put_half(struct gen *g, int nobody)
+{
+	struct probe_asm *a = g->a;
+	const struct probe_body *bodies = g->is_end ? g->p->ends : g->p->begins;
+	uint32_t cnt = g->is_end ? g->p->end_cnt : g->p->begin_cnt, out = probe_asm_label(a);
+	uint32_t labels[PROBE_BODY_MAX];
+	take_body(g, &bodies[0]);
+	g->is_common = has_common(bodies, cnt);
+	put_who(g, out);
+	if (g->is_common && g->is_end) {
+		put_times(g, out);
+		put_ended(g);
+	} else if (g->is_common) {
+		put_begun(g);
+	}
+	for (uint32_t i = 1; i < cnt; i++) {
+		labels[i] = probe_asm_label(a);
+		probe_jump_if_imm(a, BPF_JEQ, REC, (int32_t)i, labels[i]);
+	}
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (i)
+			probe_asm_bind(a, labels[i]);
+		take_body(g, &bodies[i]);
+		put_body(g, nobody, out);
+	}
+	probe_asm_bind(a, out);
+	probe_mov_imm(a, R0, g->is_end ? 0 : nobody);
 	probe_exit(a);
 }
 
 void probe_program(const struct probe_plan *p, struct probe_asm *a)
 {
-	struct gen g = {.p = p, .a = a, .is_end = p->is_return, .keeps = probe_keeps(p->kind, p->cond, p->count_only)};
+	struct gen g = {.p = p, .a = a, .is_end = p->is_return};
 	probe_mov(a, CTX, R1);
 	if (p->is_session) {
 		uint32_t end = probe_asm_label(a);
@@ -603,7 +685,7 @@ void probe_program(const struct probe_plan *p, struct probe_asm *a)
 		probe_jump_if_imm(a, BPF_JNE, R0, 0, end);
 		put_half(&g, 1);
 		probe_asm_bind(a, end);
-		if (p->kind->has_return) {
+		if (p->end_cnt) {
 			g.is_end = true;
 			put_half(&g, 0);
 		} else {
