@@ -154,8 +154,8 @@ static void put_touch(struct probe_asm *a, bool next)
 }
 
 /*
- * r0 = bytes read of the string at the address in AT_PTR, with its zero, or -errno; of memory (is_text false) 0 or -errno. At most `len` bytes, to r-dst + off.
- * Programs that may wait read what is not in memory yet.
+ * r0 = bytes read of the string at the address in AT_PTR, with its zero, or -errno; of memory (is_text false) 0 or -errno. At most `len`
+ * bytes, to r-dst + off. Programs that may wait read what is not in memory yet.
  */
 static void put_read(struct gen *g, bool is_text, int dst, int off, uint32_t len)
 {
@@ -176,7 +176,8 @@ static void put_read(struct gen *g, bool is_text, int dst, int off, uint32_t len
 			probe_mov_imm(a, R4, 0);
 			probe_kfunc(a, g->p->copy_text_id);
 		} else {
-			probe_helper(a, is_text ? BPF_FUNC_probe_read_user_str : g->p->is_sleepable ? BPF_FUNC_copy_from_user : BPF_FUNC_probe_read_user);
+			int read = g->p->is_sleepable ? BPF_FUNC_copy_from_user : BPF_FUNC_probe_read_user;
+			probe_helper(a, is_text ? BPF_FUNC_probe_read_user_str : read);
 		}
 	}
 	probe_asm_bind(a, done);
