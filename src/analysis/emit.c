@@ -252,7 +252,8 @@ static bool add_piece(struct layout *l, uint32_t from, uint32_t to, uint32_t fn)
 	struct code_piece *last = l->list.cnt ? &l->list.data[l->list.cnt - 1] : NULL;
 	if (from >= to)
 		return true;
-	if (last && last->fn == fn && joins(l->c, last->to, from)) {
+	/* A function begins a piece of its own, also right behind its cold part. */
+	if (last && last->fn == fn && from != l->c->fns.data[fn].loc && joins(l->c, last->to, from)) {
 		last->to = to;
 		return true;
 	}

@@ -456,6 +456,39 @@ static void a_fragment_joins_its_function(void **state)
 	teardown(&f);
 }
 
+/* Cold code may lie right before the function, with nothing or only padding between: a function begins where it is entered. */
+static void a_fragment_may_lie_before_its_function(void **state)
+{
+	(void)state;
+	for (unsigned pad = 0; pad <= 11; pad += 11) {
+		struct fixture f;
+		setup(&f, FMT_TYPE_PIE);
+		EMIT(&f, "\x48\x83\xec\x08"); /* sub rsp,8 */
+		CALL(&f, TEXT + 0x40 + pad);
+		EMIT(&f, "\x48\x83\xc4\x08"); /* add rsp,8 */
+		RET(&f);
+		add_fde(&f, TEXT, 14, false);
+		org(&f, TEXT + 0x3b);
+		EMIT(&f, "\x31\xc0\xf4"); /* xor eax,eax; hlt */
+		add_fde(&f, TEXT + 0x3b, 3, true);
+		org(&f, TEXT + 0x3e);
+		EMIT(&f, "\x66\x90"); /* nop */
+		for (unsigned i = 0; i < pad; i++)
+			EMIT(&f, "\x90");
+		PUSH_RBP(&f);
+		EMIT(&f, "\x85\xff"); /* test edi,edi */
+		JA(&f, TEXT + 0x3b);
+		POP_RBP(&f);
+		RET(&f);
+		add_fde(&f, TEXT + 0x40 + pad, 11, false);
+		run(&f);
+		assert_int_equal(f.d.funcs.cnt, 2);
+		assert_non_null(func_at(&f, TEXT + 0x40 + pad));
+		assert_int_equal(func_at(&f, TEXT + 0x40 + pad)->range_cnt, 2);
+		teardown(&f);
+	}
+}
+
 /* Assembly that states its frame behind the landing mark: one function, and it begins at the mark. */
 static void a_mark_belongs_to_its_function(void **state)
 {
@@ -748,6 +781,7 @@ int main(void)
 		cmocka_unit_test(a_long_guess_ends_at_the_next_table),
 		cmocka_unit_test(a_tail_call_is_no_part),
 		cmocka_unit_test(a_fragment_joins_its_function),
+		cmocka_unit_test(a_fragment_may_lie_before_its_function),
 		cmocka_unit_test(a_mark_belongs_to_its_function),
 		cmocka_unit_test(data_in_code_is_stepped_over),
 		cmocka_unit_test(immediates_are_addresses_only_where_they_can_be),
