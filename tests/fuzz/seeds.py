@@ -14,6 +14,7 @@ symfile  files of names as other programs write them, behind a byte that chooses
 results  what snippets hand over (fuzz_result.c)
 rpc    what a driver sends to a live workbench
 serve  what clients send to the server
+graphs  control flow graphs, six bytes a block (fuzz_structure.c)
 docs   documents of edit, rename --from, import and multi, behind a byte that chooses the operation (fuzz_docs.c)
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
 project  P.json, good ones and nearly (fuzz_project.c)
@@ -651,8 +652,35 @@ def tenet(folder):
             f.write(row)
 
 
+def graphs(folder):
+    """Graphs of blocks, six bytes each: see fuzz_structure.c."""
+    rng = random.Random(7)
+
+    def block(end, x, y, more=0, cost=1):
+        return struct.pack("<BHHB", end | cost << 4, x, y, more)
+
+    shapes = {
+        "if": [block(1, 1, 2), block(0, 3, 0), block(0, 3, 0), block(3, 0, 0)],
+        "while": [block(0, 1, 0), block(1, 2, 3, cost=0), block(0, 1, 0, cost=12), block(3, 0, 0)],
+        "do": [block(0, 1, 0), block(1, 1, 2), block(3, 0, 0)],
+        "switch": [block(2, 1, 2, 3)] + [block(0, 6, 0)] * 5 + [block(3, 0, 0)],
+        "twice": [block(1, 1, 2), block(1, 2, 3), block(1, 1, 3), block(3, 0, 0)],
+        "none": [block(0, 9, 0)],
+    }
+    for name, blocks in shapes.items():
+        for options in (b"\x40\0", b"\x21\x03"):
+            with open(os.path.join(folder, f"{name}-{options[0]}"), "wb") as f:
+                f.write(options + b"".join(blocks))
+    for i in range(20):
+        cnt = rng.randrange(4, 60)
+        blocks = [block(rng.choice((0, 1, 1, 1, 2, 3)), rng.randrange(cnt), rng.randrange(cnt), rng.randrange(256), rng.randrange(16))
+                  for _ in range(cnt)]
+        with open(os.path.join(folder, f"any-{i}"), "wb") as f:
+            f.write(bytes((rng.randrange(256), rng.randrange(256))) + b"".join(blocks))
+
+
 def main():
-    kinds = {"probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
+    kinds = {"graphs": graphs, "probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
              "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "tenet": tenet}
