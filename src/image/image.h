@@ -21,7 +21,7 @@
 /* Version of the file's form, and of the engine that fills it: raise the second whenever the same input gives
  * a different image. An image of another version is stale and made anew. */
 #define IMAGE_FORMAT_VERSION 3
-#define IMAGE_ENGINE_VERSION 5
+#define IMAGE_ENGINE_VERSION 6
 
 /* --- records ------------------------------------------------------------------------------------------- */
 
