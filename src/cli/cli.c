@@ -32,7 +32,7 @@ static void cli_on_signal(int sig)
 }
 
 /* The second signal ends the process (SA_RESETHAND), should anything not look at the flag. */
-static void cli_signals(void)
+void cli_signals(void)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
 	child_note_signals();

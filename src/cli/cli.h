@@ -18,6 +18,9 @@ bool cli_wants_help(int argc, char **argv);
 /* The words behind --plain: files, or --project P.json and files. */
 int cli_plain(int argc, char **argv, const struct cli_workbench *plain);
 
+/* `scry trace` for a program that watches it: rows of session/ses_live.h to stdout. */
+int cli_trace_rows(int argc, char **argv);
+
 /* The command line over the operation table. */
 int cli_main(int argc, char **argv, const struct cli_workbench *workbench);
 

@@ -26,6 +26,8 @@ int cli_fail(struct err *e);
 _must_use_ struct err *cli_write(const struct buf *out);
 /* The same, and its exit status. */
 int cli_print(const struct buf *out);
+/* SIGINT and SIGTERM set what cli_stop() gives; the second one ends the process. */
+void cli_signals(void);
 /* Set by SIGINT and SIGTERM. */
 const atomic_bool *cli_stop(void);
 /* "[####....]  20%  TEXT" over the line of a terminal at stderr; cli_progress_end() takes it away. */

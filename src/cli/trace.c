@@ -3,12 +3,14 @@
  * `scry trace`. What a program that is traced prints stays its own: lines go to stderr then, as strace's do; JSON goes to stdout, and
  * the program's output to stderr, so that stdout is JSON alone.
  */
+#include "cli/cli.h"
 #include "cli/cli_int.h"
 #include "session/ses_trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -86,4 +88,19 @@ int cli_trace(int argc, char **argv)
 	int exit_status = e ? cli_fail(e) : 0;
 	arena_fini(&t.c.arena);
 	return exit_status;
+}
+
+int cli_trace_rows(int argc, char **argv)
+{
+	struct cli c = {.op = ops_find("trace")};
+	/* The pipe is no descriptor of what is traced. */
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (null < 0 || fd < 0 || dup2(null, STDOUT_FILENO) < 0)
+		return EXIT_FAILURE;
+	cli_signals();
+	ops_args_init(&c.args, c.op, &c.arena);
+	ses_trace_rows(&c.args, cli_parse(&c, argc, argv), fd, cli_stop());
+	close(fd);
+	arena_fini(&c.arena);
+	return EXIT_SUCCESS;
 }

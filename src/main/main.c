@@ -32,6 +32,9 @@ int main(int argc, char **argv)
 	/* The workbench's own, which the command line does not know. */
 	if (argc > 1 && !strcmp(argv[1], "keys"))
 		return print_keys(argc - 2, argv + 2);
+	/* What the workbench starts to trace with. */
+	if (argc > 1 && !strcmp(argv[1], "trace-rows"))
+		return cli_trace_rows(argc - 2, argv + 2);
 	const char *socket = getenv("SCRY_RPC");
 	while (argc > 2 && tui_option(&argc, &argv))
 		;

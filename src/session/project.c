@@ -297,7 +297,7 @@ static bool has_path(const struct ses_project *p, const char *path)
 static struct err *add_binaries(struct ses_project *p, const struct ses_project_opts *o, const struct ses_project_text *t)
 {
 	_cleanup_free_ char *dir = o->file ? ses_project_dir(o->file) : NULL;
-	p->bin_cap = (uint32_t)(2 * (t->cnt + o->path_cnt));
+	p->bin_cap = (uint32_t)(2 * (t->cnt + o->path_cnt + SES_PROJECT_JOIN_MAX));
 	p->bins = alloc_array(p->bin_cap, sizeof(*p->bins));
 	struct err *e = p->bins ? NULL : &err_nomem;
 	if (!e && o->file && !dir)
@@ -418,6 +418,10 @@ struct err *ses_project_open(const struct ses_project_opts *opts, struct ses_pro
 		look_at(p, i);
 	for (uint32_t i = 0; !e && i < p->bin_cnt; i++)
 		p->bins[i].is_indexed = is_fresh(p, i);
+	if (!e && opts->ses) {
+		p->bins[0].ses = opts->ses;
+		p->bins[0].is_borrowed = true;
+	}
 	_cleanup_free_ char *shown = e ? NULL : ses_index_get_note(p->index, "shown");
 	for (uint32_t i = 0; shown && i < p->bin_cnt; i++) {
 		if (p->bins[i].state != SES_BINARY_BEFORE && !strcmp(p->bins[i].path, shown))
@@ -437,6 +441,38 @@ struct err *ses_project_open(const struct ses_project_opts *opts, struct ses_pro
 	return NULL;
 }
 
+struct err *ses_project_join(struct ses_project *p, const char *path, uint32_t *ret)
+{
+	char *abs = ses_project_real(path);
+	if (!abs || access(abs, R_OK)) {
+		free(abs);
+		return err_os(errno, "%s", path);
+	}
+	pthread_mutex_lock(&p->lock);
+	struct err *e = NULL;
+	uint32_t at = 0;
+	while (at < p->bin_cnt && (strcmp(p->bins[at].path, abs) != 0 || p->bins[at].state == SES_BINARY_BEFORE))
+		at++;
+	bool is_new = at == p->bin_cnt;
+	char *label = is_new ? make_label(p, abs) : NULL;
+	if (is_new && !label)
+		e = &err_nomem;
+	else if (is_new && p->bin_cnt + 1 >= p->bin_cap) /* its last one may have a state BEFORE */
+		e = err_new(ERR_BUDGET, "%s: no more than %u binaries are looked at beside those of the project", path, SES_PROJECT_JOIN_MAX);
+	if (is_new && !e) {
+		e = add_binary(p, take_ptr(abs), NULL);
+		p->bins[at].label = take_ptr(label);
+		look_at(p, at);
+		p->wants_sync = p->is_background;
+		pthread_cond_broadcast(&p->changed);
+	}
+	pthread_mutex_unlock(&p->lock);
+	free(abs);
+	free(label);
+	*ret = at;
+	return e;
+}
+
 void ses_project_close(struct ses_project *p)
 {
 	if (!p)
@@ -452,7 +488,8 @@ void ses_project_close(struct ses_project *p)
 		struct project_binary *b = &p->bins[i];
 		if (p->index && b->has_place)
 			remember(p, b);
-		ses_close(b->ses);
+		if (!b->is_borrowed)
+			ses_close(b->ses);
 		free(b->label);
 		free(b->path);
 		free(b->found);

@@ -38,6 +38,7 @@ struct ses_project_opts {
 	const char *file;           /* P.json, or null */
 	const char *const *paths;   /* further binaries */
 	size_t path_cnt;
+	struct ses *ses;            /* an open session of the first of them, which is borrowed; null: none */
 	bool no_store;
 	bool background;            /* a thread opens, analyses and indexes; else ses_project_sync() does */
 	unsigned threads;
@@ -49,6 +50,11 @@ struct ses_project_opts {
 _must_use_ struct err *ses_project_open(const struct ses_project_opts *opts, struct ses_project **ret);
 /* Closes its sessions too. Null is accepted. */
 void ses_project_close(struct ses_project *p);
+
+/* Adds a binary to what is open, for as long as it is: P.json stays what it is. One that is in it already is given. Errors: as opening
+ * its file; budget: there are too many. */
+#define SES_PROJECT_JOIN_MAX 256
+_must_use_ struct err *ses_project_join(struct ses_project *p, const char *path, uint32_t *ret);
 
 const char *ses_project_name(const struct ses_project *p);
 const char *ses_project_note(const struct ses_project *p); /* why nothing of it is kept, or null */

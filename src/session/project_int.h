@@ -29,6 +29,7 @@ struct project_binary {
 	bool is_sure;            /* the hash is that of the file as it is */
 	bool is_opening, is_indexed;
 	struct ses *ses;
+	bool is_borrowed;        /* ses is somebody else's */
 	struct ses_index_path known; /* what the index remembers, and will */
 	bool has_known;
 	bool has_place;

@@ -5,6 +5,7 @@
  */
 #include "session/ses_trace.h"
 
+#include "session/ses_live.h"
 #include "session/ses_trace_int.h"
 
 #include "live/trace/sysc.h"
@@ -34,8 +35,11 @@
 #define FLUSH_LEN 65536
 #define FLUSH_NS 200000000u
 #define CAPTURE_MIN 512
+#define STACK_DEEP 2048  /* bytes of stack with --stacks */
+#define STACK_RULES 512  /* with rules alone: the call site of what they find */
+#define ROW_STRING 200   /* bytes of strings in rows */
 
-enum form { FORM_LINES, FORM_TABLE, FORM_JSON };
+enum form { FORM_LINES, FORM_TABLE, FORM_JSON, FORM_ROWS };
 
 struct trace {
 	const struct ops_args *args;
@@ -50,11 +54,13 @@ struct trace {
 	const char *comm, *container;
 	uint64_t until_events, until_ns; /* 0: no end */
 	uint64_t begun_ns, flushed_ns, event_cnt;
+	uint64_t first_ns;     /* time of the first event */
 	struct trace_text_opts text;
 	struct trace_counts *counts;
 	struct trace_btf *btf;
 	struct trace_fds *fds;
-	struct trace_sites *sites; /* with --stacks */
+	struct trace_sites *sites; /* with --stacks, rules and rows */
+	bool shows_stacks;
 	struct buf out;
 	uint32_t first_tid;
 	uint64_t missing_cnt; /* events that are lost, as far as their number is known */
@@ -194,10 +200,17 @@ static struct err *read_args(struct trace *t)
 	ops_arg_texts(t->args, "cmd", &cmd_cnt);
 	t->comm = ops_arg_str(t->args, "comm");
 	t->container = ops_arg_str(t->args, "container");
-	t->form = t->io->is_json ? FORM_JSON : ops_arg_is_set(t->args, "table") ? FORM_TABLE : FORM_LINES;
-	t->text.string_max = (uint32_t)MIN(ops_arg_u64(t->args, "string_max", t->form == FORM_JSON ? 4096 : 32), 1u << 20);
+	t->form = t->io->is_rows ? FORM_ROWS : t->io->is_json ? FORM_JSON : ops_arg_is_set(t->args, "table") ? FORM_TABLE : FORM_LINES;
+	uint64_t usual = t->form == FORM_JSON ? 4096 : t->form == FORM_ROWS ? ROW_STRING : 32;
+	t->text.string_max = (uint32_t)MIN(ops_arg_u64(t->args, "string_max", usual), 1u << 20);
+	t->shows_stacks = ops_arg_is_set(t->args, "stacks");
 	t->text.has_pid = ops_arg_is_set(t->args, "to"); /* beside others, when there are several */
 	t->text.has_times = ops_arg_is_set(t->args, "times");
+	static const char *const others[] = {"output", "summary", "table", "to", "rules"};
+	for (size_t i = 0; t->form == FORM_ROWS && i < ARRAY_LEN(others); i++) {
+		if (ops_arg_is_set(t->args, others[i]))
+			return err_new(ERR_INVALID, "--%s: a live trace is shown as rows", others[i]);
+	}
 	if (ops_arg_is_set(t->args, "read") && (cmd_cnt || t->pid_cnt || ops_arg_is_set(t->args, "output")))
 		return err_new(ERR_INVALID, "--read shows a trace that was made: no program, -p or -o beside it");
 	if (!cmd_cnt && !t->pid_cnt && !t->comm && !t->container && !ops_arg_is_set(t->args, "read"))
@@ -263,11 +276,15 @@ static bool is_shown(const struct trace *t, const struct trace_event *ev)
 	bool is_exit = ev->kind == TRACE_SYSCALL && (ev->nr == SYS_exit || ev->nr == SYS_exit_group) && ev->abi == TRACE_X86_64;
 	if (t->is_silent || (ev->unfinished && t->form != FORM_JSON && !is_exit && ev->kind == TRACE_SYSCALL && ev->seq))
 		return false;
+	if (t->form == FORM_ROWS && ev->kind == TRACE_PROCESS)
+		return false;
 	if (ev->kind == TRACE_SYSCALL && t->has_wanted && !is_of(t->wanted, ev->abi, ev->nr) && sysc_find(ev->abi, ev->nr))
 		return false;
 	if (t->comm && (!ev->comm || strcmp(ev->comm, t->comm) != 0))
 		return false;
-	if (t->rules && (ev->kind != TRACE_SYSCALL ? ev->kind != TRACE_LOST : !is_of(t->shown, ev->abi, ev->nr)))
+	if (t->rules && t->form == FORM_ROWS && t->has_wanted && ev->kind == TRACE_SYSCALL && !is_of(t->shown, ev->abi, ev->nr))
+		return false;
+	if (t->rules && t->form != FORM_ROWS && (ev->kind != TRACE_SYSCALL ? ev->kind != TRACE_LOST : !is_of(t->shown, ev->abi, ev->nr)))
 		return false;
 	if (t->container && (!ev->container || strncmp(ev->container, t->container, strlen(t->container)) != 0))
 		return false;
@@ -301,6 +318,8 @@ static void find_frames(struct trace *t, const struct trace_event *ev)
 /* " > /usr/bin/cat(main) [0x1234]", as strace has it. */
 static void put_frames(struct trace *t)
 {
+	if (!t->shows_stacks)
+		return;
 	for (size_t i = 0; i < t->frame_cnt; i++) {
 		const struct trace_frame_text *f = &t->frames[i];
 		buf_add_str(&t->out, " > ");
@@ -309,6 +328,103 @@ static void put_frames(struct trace *t)
 		ops_escape(&t->out, f->func ? f->func : "", f->func ? strlen(f->func) : 0);
 		buf_printf(&t->out, ") [0x%" PRIx64 "]\n", f->offset);
 	}
+}
+
+/* --- rows --- */
+
+static struct ses_text text_of(const char *s)
+{
+	return s ? (struct ses_text){s, (uint32_t)strlen(s)} : (struct ses_text){"", 0};
+}
+
+static struct ses_text escaped(struct trace *t, const char *s)
+{
+	_cleanup_buf_ struct buf text = {0};
+	ops_escape(&text, s ? s : "", s ? strlen(s) : 0);
+	char *own = text.failed ? NULL : arena_strndup(&t->arena, text.data ? text.data : "", text.len);
+	return own ? (struct ses_text){own, (uint32_t)text.len} : (struct ses_text){"", 0};
+}
+
+/* All frames: what called the C library is `site`. */
+static void row_frames(struct trace *t, const struct trace_event *ev, struct ses_live_frame *ret, struct ses_live_row *r)
+{
+	struct trace_frame found[TRACE_FRAMES_MAX];
+	size_t cnt = t->sites && ev->kind == TRACE_SYSCALL ? trace_sites_frames(t->sites, ev, found, ARRAY_LEN(found)) : 0;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct trace_frame *f = &found[i];
+		ret[i] = (struct ses_live_frame){.module = text_of(f->module), .func = {f->func ? f->func : "", f->func ? f->func_len : 0},
+						 .off = f->module ? f->file_off : f->va, .func_off = f->func_off, .is_guess = f->is_guess};
+	}
+	r->frames = ret;
+	r->frame_cnt = (uint32_t)cnt;
+	r->site = cnt ? (uint32_t)trace_sites_caller(found, cnt) : 0;
+}
+
+/* The line as strace writes it, in parts: what stands between name and result, and the result. */
+static void split_line(struct ses_live_row *r, const char *line, size_t len)
+{
+	while (len && (line[len - 1] == '\n' || line[len - 1] == ' '))
+		len--;
+	r->args = (struct ses_text){line, (uint32_t)len};
+	if (r->kind != SES_LIVE_CALL || len < r->name.len || memcmp(line, r->name.s, r->name.len) != 0)
+		return;
+	r->args = (struct ses_text){line + r->name.len, (uint32_t)(len - r->name.len)};
+	for (size_t i = r->args.len; i > 3 && !r->is_unfinished; i--) {
+		if (memcmp(r->args.s + i - 3, " = ", 3) != 0)
+			continue;
+		r->result = (struct ses_text){r->args.s + i, r->args.len - (uint32_t)i};
+		for (r->args.len = (uint32_t)i - 3; r->args.len && r->args.s[r->args.len - 1] == ' '; r->args.len--)
+			;
+		return;
+	}
+}
+
+static void put_row(struct trace *t, const struct trace_event *ev)
+{
+	struct ses_live_frame frames[SES_LIVE_FRAMES_MAX];
+	char space[24];
+	const char *error;
+	const struct sysc *s = ev->kind == TRACE_SYSCALL ? sysc_find(ev->abi, ev->nr) : NULL;
+	struct ses_live_row r = {.pid = ev->pid, .tid = ev->tid, .ns = ev->ns, .is_unfinished = ev->unfinished, .classes = s ? s->classes : 0};
+	struct trace_text_opts plain = t->text;
+	_cleanup_buf_ struct buf line = {0};
+	plain.has_pid = plain.has_times = false;
+	arena_reset(&t->arena);
+	r.kind = ev->kind == TRACE_SYSCALL ? SES_LIVE_CALL : ev->kind == TRACE_LOST ? SES_LIVE_LOST : SES_LIVE_EVENT;
+	r.time = ev->time > t->first_ns ? ev->time - t->first_ns : 0;
+	r.is_error = ev->kind == TRACE_SYSCALL && !ev->unfinished && trace_text_errno(ev, &error);
+	r.name = text_of(trace_text_name(ev, space));
+	r.comm = escaped(t, ev->comm);
+	if (ev->kind == TRACE_LOST)
+		r.ns = ev->lost.count;
+	trace_text_event(ev, &plain, &line);
+	split_line(&r, line.data ? line.data : "", line.len);
+	row_frames(t, ev, frames, &r);
+	ses_live_put(&r, &t->out);
+}
+
+static void put_finding_row(struct trace *t, const struct trace_finding *f)
+{
+	struct ses_live_frame frames[SES_LIVE_FRAMES_MAX];
+	_cleanup_buf_ struct buf line = {0};
+	struct ses_live_row r = {.kind = SES_LIVE_FINDING, .pid = f->pid, .tid = f->pid, .name = text_of(f->rule), .result = text_of(f->severity)};
+	struct trace_text_opts plain = t->text;
+	plain.has_pid = plain.has_times = false;
+	arena_reset(&t->arena);
+	r.time = f->time > t->first_ns ? f->time - t->first_ns : 0;
+	r.comm = escaped(t, f->comm);
+	buf_add_str(&line, f->title ? f->title : "");
+	if (f->technique)
+		buf_printf(&line, " (%s)", f->technique);
+	if (f->repeats)
+		buf_printf(&line, ", %" PRIu64 " times more", f->repeats);
+	if (f->ev) {
+		buf_add_str(&line, ": ");
+		trace_text_event(f->ev, &plain, &line);
+		row_frames(t, f->ev, frames, &r);
+	}
+	split_line(&r, line.data ? line.data : "", line.len);
+	ses_live_put(&r, &t->out);
 }
 
 static void put_event(struct trace *t, const struct trace_event *ev)
@@ -322,6 +438,8 @@ static void put_event(struct trace *t, const struct trace_event *ev)
 	}
 	if (t->counts) {
 		trace_counts_add(t->counts, ev);
+	} else if (t->form == FORM_ROWS) {
+		put_row(t, ev);
 	} else if (t->form == FORM_JSON) {
 		trace_json_event(ev, &t->text, t->frames, t->frame_cnt, &t->out);
 		buf_add_ch(&t->out, '\n');
@@ -330,7 +448,7 @@ static void put_event(struct trace *t, const struct trace_event *ev)
 	} else {
 		trace_text_event(ev, &t->text, &t->out);
 	}
-	if (!t->counts && t->form != FORM_JSON)
+	if (!t->counts && (t->form == FORM_LINES || t->form == FORM_TABLE))
 		put_frames(t);
 }
 
@@ -347,11 +465,18 @@ static bool gives_fd(const struct trace_event *ev)
 static void on_finding(void *ctx, const struct trace_finding *f)
 {
 	struct trace *t = ctx;
+	if (t->form == FORM_ROWS) {
+		put_finding_row(t, f);
+		return;
+	}
+	t->frame_cnt = 0;
+	if (f->ev)
+		find_frames(t, f->ev);
 	if (t->form == FORM_JSON) {
-		trace_finding_json(f, &t->text, NULL, 0, &t->out);
+		trace_finding_json(f, &t->text, t->frames, t->frame_cnt, &t->out);
 		buf_add_ch(&t->out, '\n');
 	} else {
-		trace_finding_text(f, &t->text, NULL, 0, &t->out);
+		trace_finding_text(f, &t->text, t->frames, t->frame_cnt, &t->out);
 	}
 }
 
@@ -360,6 +485,7 @@ static bool on_event(void *ctx, const struct trace_event *ev)
 	struct trace *t = ctx;
 	bool goes_on = true, opens = t->fds && gives_fd(ev);
 	t->begun_ns = t->begun_ns ? t->begun_ns : ev->time;
+	t->first_ns = t->first_ns ? t->first_ns : ev->time;
 	if (t->sites)
 		trace_sites_event(t->sites, ev);
 	if (t->rules)
@@ -367,7 +493,8 @@ static bool on_event(void *ctx, const struct trace_event *ev)
 	if (opens) /* what the result is open on is shown with it */
 		trace_fds_event(t->fds, ev);
 	if (is_shown(t, ev)) {
-		find_frames(t, ev);
+		if (t->form != FORM_ROWS && (t->shows_stacks || t->form == FORM_JSON))
+			find_frames(t, ev);
 		put_event(t, ev);
 		t->event_cnt++;
 	}
@@ -595,9 +722,10 @@ static struct err *run_source(struct trace *t, int *ret_status)
 	struct ses_trace_what w = {.argv = argv, .pids = t->pids, .pid_cnt = t->pid_cnt, .comm = t->comm,
 				   .with_children = ops_arg_is_set(t->args, "tree"),
 				   .wanted = t->has_wanted ? t->wanted : NULL, .string_max = MAX(t->text.string_max, CAPTURE_MIN),
-				   .stack_len = ops_arg_is_set(t->args, "stacks") ? 2048 : 0, .with_entries = t->form == FORM_JSON || file,
+				   .stack_len = t->shows_stacks || t->form == FORM_ROWS ? STACK_DEEP : t->rules ? STACK_RULES : 0,
+				   .with_entries = t->form == FORM_JSON || file,
 				   .with_times = t->text.has_times || t->counts || t->form == FORM_JSON,
-				   .with_maps = t->form == FORM_JSON || file || t->rules || t->sites,
+				   .with_maps = t->form == FORM_JSON || file || t->sites,
 				   .is_left_running = t->until_events || t->until_ns,
 				   .file = file, .is_stopped = is_stopped, .ctx = t};
 	struct trace_totals totals = {0};
@@ -629,6 +757,8 @@ static struct err *load_rules(struct trace *t)
 	if (!t->fds || !trace_rules_begin(t->rules, on_finding, t, t->fds))
 		return &err_nomem;
 	memcpy(t->shown, t->wanted, sizeof(t->shown)); /* nothing without -e */
+	if (t->form == FORM_ROWS && !t->has_wanted) /* everything is shown beside findings */
+		return NULL;
 	size_t all;
 	const struct sysc *s = sysc_all(&all);
 	for (size_t i = 0; i < all; i++) {
@@ -708,7 +838,8 @@ static struct err *prepare(struct trace *t)
 	e = load_rules(t);
 	if (e)
 		return e;
-	if (ops_arg_is_set(t->args, "stacks") && !(t->sites = trace_sites_new(!ops_arg_is_set(t->args, "read"))))
+	bool needs_sites = t->shows_stacks || t->rules || t->form == FORM_ROWS;
+	if (needs_sites && !(t->sites = trace_sites_new(!ops_arg_is_set(t->args, "read"))))
 		return &err_nomem;
 	t->counts = ops_arg_is_set(t->args, "summary") ? trace_counts_new() : NULL;
 	t->begun_ns = t->flushed_ns = now_ns();

@@ -18,10 +18,14 @@ struct ses_trace_io {
 	void *ctx;
 	const atomic_bool *cancel; /* ends the trace, as Ctrl+C does */
 	bool is_json, is_live;     /* is_live: somebody watches, so lines are not kept back */
+	bool is_rows;              /* what `write` gets are rows of ses_live.h */
 };
 
 /* Runs the trace that the arguments of the operation `trace` ask for. `*ret_status`: the wait status of the program started, -1
  * where there is none or it still runs. Errors: invalid; unsupported (ERR_ENV) for what this machine refuses. */
 _must_use_ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io, int *ret_status);
+
+/* Such a trace from its beginning to its end, for a process that does nothing else: rows into `fd`, the last of them about how it ended. */
+void ses_trace_rows(const struct ops_args *args, struct err *parsing, int fd, const atomic_bool *cancel);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /*
  * A project in the workbench: one binary is shown at a time and all views are of it; going to another puts its session, and
@@ -87,6 +88,7 @@ struct open_job {
 	uint32_t bin;
 	bool has_va;
 	uint64_t va;
+	bool has_off, to_c;       /* va is a place of the file, behind the instruction that is meant */
 	struct ses *ses;
 	struct err *err;
 };
@@ -102,12 +104,48 @@ static void open_fini(struct tui_job *j)
 	err_free(((struct open_job *)j)->err);
 }
 
+/* The instruction before a place of the file, by its address; false: it is mapped nowhere. */
+static bool insn_before(struct tui *t, uint64_t off, uint64_t *ret)
+{
+	char text[40];
+	struct ses_head *lines;
+	uint32_t cnt = 0;
+	struct ses_call call = tui_call(t, 0);
+	snprintf(text, sizeof(text), "file:0x%llx", (unsigned long long)off - 1);
+	struct err *e = off ? ses_resolve(t->snap, text, ret) : &err_not_found;
+	struct ses_at at = {.va = *ret, .sub = SES_SUB_ITEM, .count = 1};
+	bool is_there = !e;
+	if (!e)
+		e = ses_heads(t->snap, &call, &at, &t->frame_arena, &lines, &cnt);
+	if (!e && cnt && lines[0].va <= *ret)
+		*ret = lines[0].va;
+	err_free(e);
+	return is_there;
+}
+
+/* To a place of the file that is shown; the way back was remembered. */
+static void go_off(struct tui *t, uint64_t off, bool to_c)
+{
+	uint64_t va;
+	if (!insn_before(t, off, &va)) {
+		tui_say(t, true, "file:0x%llx is mapped nowhere in this file", (unsigned long long)off);
+		return;
+	}
+	t->focus_functions = false;
+	t->main_view = to_c && tui_c_can(t, va) ? TUI_V_C : TUI_V_LISTING;
+	if (to_c && t->main_view != TUI_V_C)
+		tui_say(t, false, "no function is known there (yet), so there is no C");
+	tui_view_ops(t->main_view)->go(t, va);
+}
+
 static void arrive(struct tui *t, struct ses *s, const struct open_job *o)
 {
 	*t->message = '\0'; /* it is not being read any more */
 	tui_push_past(t);
 	t->future.cnt = 0;
 	show(t, s, o->bin);
+	if (o->has_off)
+		go_off(t, o->va, o->to_c);
 	if (!o->has_va)
 		return;
 	if (!ses_is_mapped(t->snap, o->va)) {
@@ -129,14 +167,9 @@ static void open_done(struct tui *t, struct tui_job *j)
 		arrive(t, o->ses, o);
 }
 
-void tui_go_binary(struct tui *t, uint32_t bin, bool has_va, uint64_t va)
+static void go_there(struct tui *t, struct open_job ask)
 {
-	struct open_job ask = {.project = t->project, .bin = bin, .has_va = has_va, .va = va};
-	if (bin == t->bin) {
-		if (has_va)
-			tui_go(t, va);
-		return;
-	}
+	uint32_t bin = ask.bin;
 	if (ses_project_is_known(t->project, bin)) {
 		open_run(&ask.job);
 		if (ask.err)
@@ -158,6 +191,44 @@ void tui_go_binary(struct tui *t, uint32_t bin, bool has_va, uint64_t va)
 	t->open_job = &o->job;
 	tui_say(t, false, "reading the file's tables");
 	tui_job_start(t, &o->job);
+}
+
+void tui_go_binary(struct tui *t, uint32_t bin, bool has_va, uint64_t va)
+{
+	if (bin != t->bin)
+		go_there(t, (struct open_job){.project = t->project, .bin = bin, .has_va = has_va, .va = va});
+	else if (has_va)
+		tui_go(t, va);
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+void tui_go_file(struct tui *t, const char *path, uint64_t off, bool to_c)
+{
+	const char *own = ses_path(t->ses);
+	uint32_t bin = t->bin;
+	if (is_same_file(path, own)) {
+		tui_push_past(t);
+		t->future.cnt = 0;
+		go_off(t, off, to_c);
+		return;
+	}
+	struct ses_project_opts o = {.paths = &own, .path_cnt = 1, .ses = t->ses, .background = t->job_fd >= 0, .event_fd = t->job_fd};
+	struct err *e = t->project ? NULL : ses_project_open(&o, &t->own_project);
+	if (!e && !t->project) {
+		t->project = t->own_project;
+		t->bin = 0;
+	}
+	if (!e)
+		e = ses_project_join(t->project, path, &bin);
+	if (e)
+		tui_say_err(t, e);
+	else
+		go_there(t, (struct open_job){.project = t->project, .bin = bin, .has_off = true, .va = off, .to_c = to_c});
 }
 
 void tui_go_row(struct tui *t, const struct tui_row *row)

@@ -179,6 +179,7 @@ static void start_job(struct tui *t, struct tui_list *l, uint64_t off, uint32_t 
 	lj->query.project = t->project;
 	lj->query.bin = t->bin;
 	lj->query.found = NULL; /* read in our thread alone */
+	lj->query.live = NULL;
 	lj->query.page.filter = *lj->filter ? lj->filter : NULL;
 	lj->query.what = lj->what;
 	lj->query.page.offset = off;
@@ -213,6 +214,8 @@ void tui_query_bind(struct tui *t, struct tui_query *q)
 	q->project = t->project;
 	q->bin = t->bin;
 	q->found = t->found;
+	q->live = t->live.trace;
+	q->live_id = t->live.event;
 }
 
 static void need(struct tui *t, struct tui_list *l, uint64_t first, uint32_t cnt)

@@ -21,6 +21,8 @@ static struct tui_place here(const struct tui *t)
 			p.top_va = t->graph.root;
 	} else if (t->main_view == TUI_V_C) {
 		tui_c_spot(t, &p);
+	} else if (t->main_view == TUI_V_LIVE) {
+		p.event = t->live.event;
 	}
 	return p;
 }
@@ -64,6 +66,8 @@ void tui_restore(struct tui *t, const struct tui_place *p)
 		tui_c_restore(t, p);
 		return;
 	}
+	if (p->view == TUI_V_LIVE)
+		tui_live_restore(t, p->event);
 	t->listing.va = p->va;
 	t->listing.sub = p->sub;
 	t->listing.top_va = p->top_va;

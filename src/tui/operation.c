@@ -5,26 +5,6 @@
 
 #define WORD_MAX 64
 
-/* The next word of the line, its quotes taken away, in place; null at the end. */
-static char *next_word(char **at)
-{
-	char *from = *at + strspn(*at, " \t");
-	char *to = from;
-	char *word = from;
-	char quote = 0;
-	if (!*from)
-		return NULL;
-	for (; *from && (quote || (*from != ' ' && *from != '\t')); from++) {
-		if (quote ? *from == quote : *from == '\'' || *from == '"')
-			quote = quote ? 0 : *from;
-		else
-			*to++ = *from;
-	}
-	*at = *from ? from + 1 : from;
-	*to = '\0';
-	return word;
-}
-
 static const struct ops_op *op_of(const char *line)
 {
 	char name[32];
@@ -55,7 +35,7 @@ static struct err *take_words(const struct ops_op *op, struct ops_args *args, ch
 {
 	size_t positional = 0;
 	char *word;
-	while ((word = next_word(&rest))) {
+	while ((word = tui_next_word(&rest))) {
 		const struct ops_param *p = by_letter(op, word);
 		bool is_option = p || (word[0] == '-' && word[1] == '-' && word[2]);
 		char *value = is_option && !p ? strchr(word, '=') : NULL;
@@ -67,7 +47,7 @@ static struct err *take_words(const struct ops_op *op, struct ops_args *args, ch
 		if (is_option && p->type == OPS_FLAG)
 			value = NULL;
 		else if (is_option)
-			value = value ? value + 1 : next_word(&rest);
+			value = value ? value + 1 : tui_next_word(&rest);
 		else
 			value = word;
 		struct err *e = ops_args_set(args, p, value);

@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/* The next word of the line at *at, its quotes taken away in place; null at the end. */
+char *tui_next_word(char **at);
+
 /* Whether a line begins with the name of an operation of the table that is about the open target. */
 bool tui_is_operation(const char *line);
 

@@ -42,6 +42,8 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 		return &t->presets;
 	case TUI_O_BINARIES:
 		return &t->binaries;
+	case TUI_O_FRAMES:
+		return &t->frames;
 	case TUI_O_HELP:
 	case TUI_O_CONFIRM:
 	case TUI_O_EDITOR:
@@ -226,6 +228,8 @@ void tui_overlay_accept(struct tui *t)
 		remember(t, chosen.action);
 	if (which == TUI_O_KEYS)
 		tui_keys_pick(t, chosen.action);
+	else if (which == TUI_O_FRAMES)
+		tui_live_go(t, t->live.event, chosen.id, false);
 	else if (which == TUI_O_PALETTE || which == TUI_O_COPY)
 		tui_act(t, (enum tui_action)chosen.action);
 	else

@@ -3,6 +3,7 @@
 
 #include "session/ops.h"
 #include "session/project.h"
+#include "session/ses_live.h"
 #include "tui/operation.h"
 #include "tui/tui_int.h"
 
@@ -25,7 +26,12 @@ struct plain {
 	uint64_t next_va;   /* where the next lines begin */
 	uint32_t next_sub;
 	/* Where the rows of the list printed last lead to. */
-	struct { uint64_t va; uint32_t bin; /* as in struct tui_row */ bool has_va, is_import; } rows[ROWS];
+	struct {
+		uint64_t va;
+		uint32_t bin;   /* as in struct tui_row */
+		bool has_va, is_import;
+		uint64_t event; /* of the live trace, 0: none */
+	} rows[ROWS];
 	uint32_t row_cnt;
 };
 
@@ -94,6 +100,7 @@ static void print_list(struct plain *p, const struct tui_list_ops *ops, struct t
 		p->rows[p->row_cnt].va = r->va;
 		p->rows[p->row_cnt].bin = r->bin;
 		p->rows[p->row_cnt].has_va = r->has_va;
+		p->rows[p->row_cnt].event = ops == tui_live_ops.list ? r->id : 0;
 		p->rows[p->row_cnt++].is_import = ops == tui_imports_ops.list;
 		buf_printf(&p->out, "%u  ", p->row_cnt);
 		if (r->mark)
@@ -139,6 +146,7 @@ static bool needs_screen(enum tui_action a)
 		TUI_FOCUS_NEXT, TUI_FOCUS_PREV, TUI_SPLIT, TUI_GRAPH_ZOOM, TUI_GRAPH_MAP, TUI_ZOOM_PANE, TUI_TOGGLE_FUNCTIONS, TUI_INSPECTOR,
 		TUI_BYTES, TUI_PATCH, TUI_UNPATCH, TUI_TOKEN_NEXT, TUI_TOKEN_PREV, TUI_PALETTE, TUI_REDRAW, TUI_THEME, TUI_COLOURS,
 		TUI_SUSPEND, TUI_CANCEL, TUI_UNDO_ENTRY, TUI_UNDO_AUTHOR, TUI_LIST_DELETE, TUI_TYPE_NEW,
+		TUI_LIVE_PAUSE, TUI_LIVE_TAIL, TUI_LIVE_ERRORS, TUI_LIVE_FINDINGS, TUI_LIVE_FIND, TUI_LIVE_C, TUI_LIVE_FRAMES, TUI_LIVE_STOP,
 		TUI_ACCEPT, TUI_REFUSE, TUI_PROPOSAL_MARK, TUI_PROPOSAL_MARK_ALL, TUI_FOLD, TUI_FOLD_ALL, TUI_COPY_C};
 	for (size_t i = 0; i < ARRAY_LEN(screen); i++) {
 		if (screen[i] == a)
@@ -244,6 +252,8 @@ static void follow_row(struct plain *p, const char *rest)
 	unsigned long n = strtoul(rest, NULL, 10);
 	if (!n || n > p->row_cnt)
 		tui_say(&p->tui, true, "no row %.20s was listed", rest);
+	else if (p->rows[n - 1].event)
+		tui_live_go(&p->tui, p->rows[n - 1].event, UINT64_MAX, false);
 	else if (p->rows[n - 1].bin && p->tui.project)
 		tui_go_binary(&p->tui, p->rows[n - 1].bin - 1, p->rows[n - 1].has_va, p->rows[n - 1].va);
 	else if (!p->rows[n - 1].has_va)
@@ -323,6 +333,70 @@ static void print_arrival(struct plain *p, const struct spot *was, bool is_asked
 		print_here(p);
 }
 
+/* What asks before it is done is asked here; false: it was not agreed to. */
+static bool is_agreed(struct plain *p)
+{
+	struct tui *t = &p->tui;
+	char *line = NULL;
+	size_t cap = 0;
+	if (!t->overlay_cnt || t->overlays[t->overlay_cnt - 1] != TUI_O_CONFIRM)
+		return false;
+	put(p, (struct ses_text){t->confirm_text, (uint32_t)strlen(t->confirm_text)});
+	buf_add_str(&p->out, "  (y: yes) ");
+	flush(p);
+	bool is_yes = getline(&line, &cap, stdin) > 0 && line[0] == 'y';
+	free(line);
+	tui_overlay_key(t, is_yes ? 'y' : 'n', 0);
+	return is_yes;
+}
+
+/* The events of a trace as they come, to its end. */
+static void print_trace(struct plain *p)
+{
+	struct ses_live *l = p->tui.live.trace;
+	struct ses_live_state st = {.is_running = true};
+	uint64_t seen = 0;
+	while (l && (st.is_running || seen < st.last_id)) {
+		struct arena a = {0};
+		struct ses_live_row rows[64];
+		ses_live_has_news(l);
+		ses_live_get_state(l, &st);
+		uint32_t cnt = ses_live_rows(l, ses_live_index(l, seen + 1), ARRAY_LEN(rows), &a, rows);
+		for (uint32_t i = 0; i < cnt; i++) {
+			const struct ses_live_row *r = &rows[i];
+			seen = r->id;
+			if (r->tid)
+				buf_printf(&p->out, "%u  ", r->tid);
+			put(p, r->name);
+			buf_add_str(&p->out, r->kind == SES_LIVE_CALL || !r->name.len ? "" : "  ");
+			put(p, r->args);
+			buf_add_str(&p->out, r->result.len ? " = " : "");
+			put(p, r->result);
+			buf_add_ch(&p->out, '\n');
+		}
+		flush(p);
+		arena_fini(&a);
+		if (!cnt && !st.is_running)
+			break;
+		if (!cnt)
+			ses_live_wait(l, 1000);
+	}
+	tui_say(&p->tui, false, "%llu events; ,v lists them, and those a filter leaves; e and a number goes to where the call was made",
+		(unsigned long long)st.events);
+}
+
+/* The trace's events, those of the filter. */
+static void list_trace(struct plain *p, const char *rest)
+{
+	struct err *e = p->tui.live.trace ? ses_live_filter(p->tui.live.trace, rest) : NULL;
+	if (e)
+		tui_say_err(&p->tui, e);
+	else
+		print_list(p, tui_live_ops.list, (struct tui_query){.page.filter = NULL});
+	if (!p->tui.live.trace)
+		tui_say(&p->tui, false, ":live-start and a program with its arguments traces it; -p PID a process, --read FILE what was recorded");
+}
+
 static void do_action(struct plain *p, enum tui_action a, const char *rest)
 {
 	struct tui *t = &p->tui;
@@ -356,6 +430,13 @@ static void do_action(struct plain *p, enum tui_action a, const char *rest)
 		binaries(p, rest);
 	} else if (a == TUI_SCOPE && t->project) {
 		print_list(p, &tui_project_symbols_list, (struct tui_query){.page.filter = *rest ? rest : NULL});
+	} else if (a == TUI_LIVE) {
+		list_trace(p, rest);
+	} else if (a == TUI_LIVE_START && *rest) {
+		const struct ses_live *before = t->live.trace;
+		tui_live_begin(t, rest);
+		if (is_agreed(p) || t->live.trace != before)
+			print_trace(p);
 	} else if (a == TUI_VIEW_FUNCTIONS) {
 		print_list(p, tui_functions_ops.list, (struct tui_query){.page.filter = *rest ? rest : NULL});
 	} else {

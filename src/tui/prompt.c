@@ -24,6 +24,8 @@ static const char *const labels[TUI_PROMPT_COUNT] = {
 	[TUI_PROMPT_PROTOTYPE] = "prototype: ",
 	[TUI_PROMPT_BOOKMARK] = "bookmark: ",
 	[TUI_PROMPT_DEFINE] = "data of type: ",
+	[TUI_PROMPT_TRACE] = "trace: ",
+	[TUI_PROMPT_LIVE_FIND] = "find: ",
 	[TUI_PROMPT_EXPORT] = "write findings to: ",
 };
 
@@ -95,6 +97,10 @@ static void accept(struct tui *t)
 		return;
 	if (kind == TUI_PROMPT_COMMAND) {
 		tui_command(t, p->text);
+		return;
+	}
+	if (kind == TUI_PROMPT_TRACE || kind == TUI_PROMPT_LIVE_FIND) {
+		tui_live_accept(t, kind, p->text);
 		return;
 	}
 	if (kind == TUI_PROMPT_DEFINE) {

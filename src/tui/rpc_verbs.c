@@ -73,10 +73,12 @@ void tui_step_do(struct tui *t, const struct tui_step *s)
 {
 	struct term_ev ev = {.type = TERM_EV_KEY, .key = s->key, .mods = s->mods};
 	arena_reset(&t->frame_arena);
+	t->is_driven = true;
 	if (s->action)
 		act(t, s->action);
 	else if (s->key)
 		tui_event(t, &ev);
+	t->is_driven = false;
 }
 
 static struct err *step_action(struct tui_call *c, enum tui_action a)
@@ -160,8 +162,10 @@ struct err *tui_verb_paste(struct tui_call *c)
 {
 	struct term_ev ev = {.type = TERM_EV_PASTE, .text = c->args[0]->s, .text_len = c->args[0]->len};
 	struct term_ev end = {.type = TERM_EV_PASTE_END};
+	c->t->is_driven = true;
 	tui_event(c->t, &ev);
 	tui_event(c->t, &end);
+	c->t->is_driven = false;
 	return NULL;
 }
 
@@ -184,7 +188,9 @@ struct err *tui_verb_mouse(struct tui_call *c)
 		return err_new(ERR_INVALID, "x, y: outside the %dx%d cells of the screen", c->t->grid.w, c->t->grid.h);
 	for (uint8_t i = 0; i < kinds[k].cnt; i++) {
 		struct term_ev ev = {.type = TERM_EV_MOUSE, .mouse = (enum term_mouse)kinds[k].events[i], .x = (int)x, .y = (int)y};
+		c->t->is_driven = true;
 		tui_event(c->t, &ev);
+		c->t->is_driven = false;
 	}
 	return NULL;
 }

@@ -91,6 +91,8 @@ struct tui_query {
 	const char *what;   /* search: the words; types: the source, or "" */
 	int kind;           /* search kind; xrefs: 1 from */
 	const struct tui_found *found; /* search: what it found so far, or null */
+	struct ses_live *live; /* its rows, read in our thread alone; or null */
+	uint64_t live_id;   /* frames: of this event */
 };
 
 struct tui_page {
@@ -167,13 +169,14 @@ struct tui_place {
 	uint32_t bin;             /* of the project */
 	uint16_t view;            /* enum tui_view */
 	uint16_t col;             /* in C */
+	uint64_t event;           /* of the live trace */
 };
 
 /* --- views ---------------------------------------------------------------------------------------------------------- */
 
 enum tui_view {
 	TUI_V_LISTING, TUI_V_HEX, TUI_V_GRAPH, TUI_V_C, TUI_V_FUNCTIONS, TUI_V_STRINGS, TUI_V_IMPORTS, TUI_V_EXPORTS, TUI_V_SYMBOLS, TUI_V_MAP,
-	TUI_V_PROBLEMS, TUI_V_BOOKMARKS, TUI_V_JOURNAL, TUI_V_TYPES, TUI_V_PROPOSALS, TUI_V_SEARCH, TUI_V_COUNT
+	TUI_V_PROBLEMS, TUI_V_BOOKMARKS, TUI_V_JOURNAL, TUI_V_TYPES, TUI_V_PROPOSALS, TUI_V_SEARCH, TUI_V_LIVE, TUI_V_COUNT
 };
 
 struct tui_view_ops {
@@ -191,7 +194,7 @@ struct tui_view_ops {
 
 extern const struct tui_view_ops tui_listing_ops, tui_hex_ops, tui_graph_ops, tui_c_ops, tui_functions_ops, tui_strings_ops, tui_imports_ops,
 	tui_exports_ops, tui_symbols_ops, tui_map_ops, tui_problems_ops, tui_bookmarks_ops, tui_journal_ops, tui_types_ops, tui_proposals_ops,
-	tui_search_ops;
+	tui_search_ops, tui_live_ops;
 const struct tui_view_ops *tui_view_ops(enum tui_view v);
 
 struct tui_listing {
@@ -408,7 +411,7 @@ enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_
 		       TUI_PROMPT_COMMAND, TUI_PROMPT_RENAME, TUI_PROMPT_COMMENT, TUI_PROMPT_BLOCK,
 		       TUI_PROMPT_RETYPE, TUI_PROMPT_PROTOTYPE,
 		       TUI_PROMPT_BOOKMARK, TUI_PROMPT_EXPORT,
-		       TUI_PROMPT_DEFINE,
+		       TUI_PROMPT_DEFINE, TUI_PROMPT_TRACE, TUI_PROMPT_LIVE_FIND,
 		       TUI_PROMPT_COUNT };
 
 #define TUI_HISTORY_MAX 16
@@ -435,7 +438,7 @@ void tui_prompt_draw(struct tui *t, int y);
 /* --- overlays --------------------------------------------------------------------------------------------------------- */
 
 enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_CONFIRM, TUI_O_EDITOR,
-		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BINARIES, TUI_O_LOAD };
+		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BINARIES, TUI_O_LOAD, TUI_O_FRAMES };
 #define TUI_OVERLAY_MAX 4
 
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
@@ -450,7 +453,7 @@ void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
 
 extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_symbols_palette_list, tui_peek_list,
 	tui_copy_list, tui_log_list, tui_presets_list,
-	tui_binaries_list, tui_project_symbols_list, tui_project_strings_list;
+	tui_binaries_list, tui_frames_list, tui_project_symbols_list, tui_project_strings_list;
 /* Asks before something is done: `yes` is done on y or Enter. */
 void tui_confirm(struct tui *t, void (*yes)(struct tui *t), const char *fmt, ...) _printf_(3, 4);
 
@@ -634,12 +637,43 @@ void tui_binaries_open(struct tui *t);
 void tui_scope(struct tui *t);
 void tui_project_draw(struct tui *t, struct cells_pen *p);
 
+/* To the instruction before a place of a file, which is opened beside what is open when it is another; with `to_c` its C. */
+void tui_go_file(struct tui *t, const char *path, uint64_t off, bool to_c);
+
+/* --- live trace (view_live.c) --- */
+
+struct ses_live;
+struct tui_live {
+	struct ses_live *trace;   /* null: none was begun */
+	bool is_tail;             /* the cursor stays at the newest event */
+	bool is_changed;          /* the list is to be read anew */
+	uint64_t event;           /* under the cursor */
+	uint64_t gone;            /* rows before the list's first, at the last frame */
+	char filter[TUI_FILTER_MAX]; /* in force */
+	char command[TUI_FILTER_MAX];
+	char asked[TUI_FILTER_MAX];  /* that waits for a yes */
+	char find[TUI_FILTER_MAX];
+};
+/* Begins the trace that the words ask for, as behind `scry trace`; asks first when it runs a program. */
+void tui_live_begin(struct tui *t, const char *words);
+/* What a prompt of the view got. */
+void tui_live_accept(struct tui *t, enum tui_prompt_kind kind, const char *text);
+/* The view shows what came since the last frame. */
+void tui_live_pump(struct tui *t);
+/* To the event, as a place remembers it. */
+void tui_live_restore(struct tui *t, uint64_t event);
+/* To where the event's i-th frame is; UINT64_MAX: to its call site. */
+void tui_live_go(struct tui *t, uint64_t event, uint64_t frame, bool to_c);
+bool tui_live_act(struct tui *t, enum tui_action a);
+void tui_live_fini(struct tui *t);
+
 /* --- the whole ------------------------------------------------------------------------------------------------------------ */
 
 struct tui {
 	struct ses *ses;
 	struct ses_snap *snap;
 	struct ses_project *project;   /* that it is a binary of, or null */
+	struct ses_project *own_project; /* made to open another file beside the only one; or null */
 	uint32_t bin;                  /* which one */
 	struct tui_job *open_job;      /* opens another */
 	struct ses_info info;
@@ -671,12 +705,13 @@ struct tui {
 	struct tui_hex hex;
 	struct tui_graph graph;
 	struct tui_c c;
+	struct tui_live live;
 	struct tui_list lists[TUI_V_COUNT];
 
 	struct tui_prompt prompt;
 	enum tui_overlay overlays[TUI_OVERLAY_MAX];
 	int overlay_cnt;
-	struct tui_list palette, xrefs, symbols, peek, copy, log, presets, binaries;
+	struct tui_list palette, xrefs, symbols, peek, copy, log, presets, binaries, frames;
 	struct tui_load load;
 	struct tui_editor editor;
 	struct cells_rect editor_rect; /* of its lines */
@@ -703,6 +738,7 @@ struct tui {
 	VEC(struct tui_place) past;
 	VEC(struct tui_place) future;
 
+	bool is_driven;                /* what is done now is a driver's */
 	bool has_acted;                /* a key or the mouse was used: the place is a person's */
 	struct tui_keymap *keys;
 	struct tui_stroke prefix;      /* the first of two keys that was typed; key 0: none */

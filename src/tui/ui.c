@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "session/project.h"
 #include "tui/graph_func.h"
 #include "tui/tui_int.h"
 
@@ -26,7 +27,7 @@ static const struct tui_view_ops *const views[TUI_V_COUNT] = {
 	[TUI_V_STRINGS] = &tui_strings_ops, [TUI_V_IMPORTS] = &tui_imports_ops, [TUI_V_EXPORTS] = &tui_exports_ops,
 	[TUI_V_SYMBOLS] = &tui_symbols_ops, [TUI_V_MAP] = &tui_map_ops,	      [TUI_V_PROBLEMS] = &tui_problems_ops,
 	[TUI_V_BOOKMARKS] = &tui_bookmarks_ops, [TUI_V_JOURNAL] = &tui_journal_ops, [TUI_V_TYPES] = &tui_types_ops,
-	[TUI_V_PROPOSALS] = &tui_proposals_ops, [TUI_V_SEARCH] = &tui_search_ops,
+	[TUI_V_PROPOSALS] = &tui_proposals_ops, [TUI_V_SEARCH] = &tui_search_ops, [TUI_V_LIVE] = &tui_live_ops,
 };
 
 const struct tui_view_ops *tui_view_ops(enum tui_view v)
@@ -143,6 +144,7 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	tui_list_init(&t->log, &tui_log_list);
 	tui_list_init(&t->presets, &tui_presets_list);
 	tui_list_init(&t->binaries, &tui_binaries_list);
+	tui_list_init(&t->frames, &tui_frames_list);
 	const char *note = ses_store_note(s);
 	if (note)
 		tui_say(t, true, "the analysis is not kept on disk: %s", note);
@@ -153,6 +155,7 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 void tui_fini(struct tui *t)
 {
 	tui_place_save(t);
+	tui_live_fini(t);
 	tui_jobs_reap(t, true);
 	tui_edits_finish(t);
 	for (int v = 0; v < TUI_V_COUNT; v++) {
@@ -168,6 +171,7 @@ void tui_fini(struct tui *t)
 	tui_list_fini(&t->log);
 	tui_list_fini(&t->presets);
 	tui_list_fini(&t->binaries);
+	tui_list_fini(&t->frames);
 	tui_editor_fini(t);
 	buf_fini(&t->clip);
 	VEC_FREE(&t->past);
@@ -182,6 +186,7 @@ void tui_fini(struct tui *t)
 	tui_keymap_free(t->keys);
 	if (t->snap)
 		ses_snap_put(t->snap);
+	ses_project_close(t->own_project);
 }
 
 bool tui_resize(struct tui *t, int w, int h)
@@ -210,7 +215,7 @@ void tui_take_session(struct tui *t, struct ses *s)
 	ses_get_progress(s, &t->progress);
 	load_info(t);
 	for (int v = 0; v < TUI_V_COUNT; v++) {
-		if (!views[v]->list)
+		if (!views[v]->list || v == TUI_V_LIVE) /* which is of no target */
 			continue;
 		*t->lists[v].filter = '\0';
 		tui_list_restart(&t->lists[v]);
@@ -526,6 +531,19 @@ void tui_draw_hints(struct cells_pen *p, const struct tui_keymap *keys, uint16_t
 		draw_hint(p, keys, TUI_REFUSE, "refuse");
 		draw_hint(p, keys, TUI_PROPOSAL_MARK, "mark");
 	}
+	if (where & TUI_IN_LIVE) {
+		draw_hint(p, keys, TUI_FOLLOW, "call site");
+		draw_hint(p, keys, TUI_LIVE_C, "its C");
+		draw_hint(p, keys, TUI_LIVE_FRAMES, "who called");
+		draw_hint(p, keys, TUI_FILTER, "filter");
+		draw_hint(p, keys, TUI_LIVE_PAUSE, "hold");
+		draw_hint(p, keys, TUI_LIVE_TAIL, "newest");
+		draw_hint(p, keys, TUI_LIVE_START, "trace");
+		draw_hint(p, keys, TUI_LIVE_STOP, "end");
+		draw_hint(p, keys, TUI_BACK, "back");
+		draw_hint(p, keys, TUI_HELP, "keys");
+		return;
+	}
 	draw_hint(p, keys, TUI_FOLLOW, where & TUI_IN_LIST ? "open" : where == TUI_IN_HEX ? "code" : "follow");
 	draw_hint(p, keys, TUI_XREFS_TO, "who refers");
 	if (where & TUI_IN_MAIN)
@@ -608,6 +626,7 @@ void tui_draw(struct tui *t)
 	t->cur_x = t->cur_y = -1;
 	t->scroll_hint.w = 0;
 	tui_found_pump(t);
+	tui_live_pump(t);
 	cells_fill(&t->grid, (struct cells_rect){0, 0, t->grid.w, t->grid.h}, tui_style(ROLE_TEXT, ROLE_BG));
 	if (t->hide_functions || (t->main_view == TUI_V_FUNCTIONS))
 		t->focus_functions = false;
@@ -771,6 +790,11 @@ static bool act_view(struct tui *t, enum tui_action a)
 	case TUI_VIEW_SEARCH:
 		tui_show_view(t, TUI_V_SEARCH);
 		return true;
+	case TUI_LIVE:
+	case TUI_LIVE_START:
+	case TUI_LIVE_STOP:
+	case TUI_LIVE_PAUSE:
+		return tui_live_act(t, a);
 	case TUI_VIEW_TYPES:
 		tui_show_view(t, TUI_V_TYPES);
 		return true;

@@ -49,6 +49,21 @@ like "the history" 'comment block' "$out"
 like "findings are written" "written to $WORK/notes.md" "$out"
 like "and hold them" 'second' "$(cat "$WORK/notes.md")"
 like "what is not there yet says what brings it" 'unsupported: .*traces' "$(plain ']\n')"
+if "$SCRY" trace -e none -- true >/dev/null 2>&1; then
+	live() { # LINES
+		printf "$1" | "$SCRY" --plain /bin/cat 2>&1
+	}
+	out=$(live ':live-start /bin/cat /etc/passwd\ny\n,v call=openat passwd\ne 1\n,v %%nope\n')
+	like "a live trace asks first" 'Run it as you, in no sandbox\?  /bin/cat /etc/passwd' "$out"
+	like "prints the calls" 'openat\(AT_FDCWD, "/etc/passwd", O_RDONLY\) = 3' "$out"
+	like "to their end" 'the program has ended with status 0' "$out"
+	like "lists those of a filter" '^> 1  .*openat .*/etc/passwd.*cat\+0x' "$out"
+	like "and leads to the call" 'call .*open' "$out"
+	like "a wrong filter is said" '%nope: no class' "$out"
+	like "without a yes nothing runs" 'nothing was changed' "$(live ':live-start /bin/cat /etc/passwd\nn\n')"
+else
+	skip "a live trace" "nothing can be traced here"
+fi
 like "the C of the function" '^void main_[0-9a-f]+\(struct scry_' "$(plain 'g main\n:view-c\n')"
 like "what it calls" '^0x[0-9a-f]+ +main +0x[0-9a-f]+ ' "$(plain 'g main\n,c\n')"
 like "keys of a preset" 'rename|name:' "$("$SCRY" --keys r2 --plain /bin/bash <<<'dr')"
