@@ -55,20 +55,6 @@ enum dec_assumption {
 	DEC_A_DF = 1 << 3,     /* the direction flag is clear at entry and behind calls */
 };
 
-/* What may be asked about the program around the function. */
-struct dec_opts {
-	uint32_t step_limit;   /* records made by all passes together; 0: 200 for each lifted record and 20,000 */
-	unsigned passes_off;   /* bits of enum dec_pass left out; for finding which one changed behaviour */
-	/* What is known of the code at an address (a constant of a CALL or IJMP): locations it may read, as a bitmap by location
-	 * number; false: nothing known, the convention decides. Null: nothing known of any. */
-	bool (*callee)(void *ctx, uint64_t va, struct dec_callee *ret);
-	/* Bytes of memory that never change, at an address of the file: `len` of them into `out`; false: not so. Null: none. */
-	bool (*rodata)(void *ctx, uint64_t va, void *out, size_t len);
-	/* Called behind each pass with the form it left, for judges; null: nobody. False: stop here. */
-	bool (*after)(void *ctx, unsigned pass, struct ir_func *f);
-	void *ctx;
-};
-
 #define DEC_LOC_WORDS 3 /* bitmaps by location number: 192 */
 
 struct dec_callee {
@@ -76,8 +62,23 @@ struct dec_callee {
 	uint64_t changes[DEC_LOC_WORDS];  /* locations that may hold something else when it returns */
 	uint64_t results[DEC_LOC_WORDS];  /* of those: what holds something a caller may want */
 	int32_t stack_args;               /* bytes of arguments on the stack it may read; -1: not known */
-	bool is_start;                    /* a function begins at that address */
 	bool is_noreturn;
+};
+
+/* What may be asked about the program around the function. */
+struct dec_opts {
+	uint32_t step_limit;   /* records made by all passes together; 0: 200 for each lifted record and 20,000 */
+	unsigned passes_off;   /* bits of enum dec_pass left out; for finding which one changed behaviour */
+	/* What is known of the code at an address (a constant of a CALL or IJMP): locations it may read, as a bitmap by location
+	 * number; false: nothing known, the convention decides. Null: nothing known of any. */
+	bool (*callee)(void *ctx, uint64_t va, struct dec_callee *ret);
+	/* Whether a function begins at an address: a jump there with the stack as at the entry is a call and a return. Null: none does. */
+	bool (*is_start)(void *ctx, uint64_t va);
+	/* Bytes of memory that never change, at an address of the file: `len` of them into `out`; false: not so. Null: none. */
+	bool (*rodata)(void *ctx, uint64_t va, void *out, size_t len);
+	/* Called behind each pass with the form it left, for judges; null: nobody. False: stop here. */
+	bool (*after)(void *ctx, unsigned pass, struct ir_func *f);
+	void *ctx;
 };
 
 struct dec_func {

@@ -49,6 +49,7 @@ struct job {
 	uint32_t func;
 	uint64_t va;
 	bool is_done;
+	const char *level;           /* of the C; null: there is none */
 	bool is_new;                 /* not from the store */
 	uint8_t key[32];
 	struct verify_verdict verdict;
@@ -197,7 +198,7 @@ static bool put_verdict(struct ops_req *rq, const struct job *job)
 	ops_out_text(o, "func", ses_func_name(rq->sn, job->func, rq->arena));
 	ops_out_addr(o, "addr", job->va);
 	ops_out_cstr(o, "status", verify_status_name(v->status));
-	ops_out_cstr(o, "level", "L4");
+	ops_out_cstr(o, "level", job->level ? job->level : "L4");
 	if (v->status == VERIFY_NOT_RUN)
 		ops_out_null(o, "compiler");
 	else
@@ -229,6 +230,7 @@ static struct err *add_func(struct verifying *v, struct batch *b, struct job *jo
 	struct err *e = ses_code_func(rq->sn, job->func, false, &b->scratch, &c);
 	arena_reset(&b->scratch);
 	job->va = c.va;
+	job->level = e ? NULL : c.level;
 	if (e && (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) && c.va) {
 		job->verdict.status = VERIFY_NOT_RUN;
 		snprintf(job->verdict.why, sizeof(job->verdict.why), "%s", e->text);

@@ -426,7 +426,8 @@ static const struct ops_op ops_all[] = {
 	READ("blocks", OPS_LIST, p_blocks, c_blocks, ops_blocks, "the basic blocks of a function and where each goes"),
 	{.name = "decompile", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_decompile,
 	 .columns = c_decompile, .run = ops_decompile, .help = "a function as C that compiles",
-	 .details = "So far the lowest level: registers are variables, control is goto, and the C says what each instruction does. "
+	 .details = "So far without types: what a function takes and leaves are members of the machine's state, what it computes is in variables; at "
+		    "level L4 registers are variables and the C says what each instruction does. "
 		    "Needs nothing but scry.h."},
 	{.name = "verify", .cap = SES_CAP_RUN_TARGET, .shape = OPS_LIST, .needs_target = true, .params = p_verify, .columns = c_verify,
 	 .run = ops_verify, .help = "run functions and their C on the same inputs, and compare",

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/ses_code.h"
 
+#include "decomp/dec.h"
 #include "lift/lift_image.h"
 #include "session/ses_int.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* scry_h.S holds it as it is installed. */
@@ -139,6 +141,75 @@ static void find_words(const struct ir_func *f, struct ses_code *c)
 	}
 }
 
+/* Whether a function begins at an address of the file; the convention says the rest. */
+static bool is_start(void *ctx, uint64_t va)
+{
+	const struct names *n = ctx;
+	uint32_t loc = space_loc(n->sn->space, va);
+	return loc != LOC_NONE && image_func_starting(n->sn->im, loc) != UINT32_MAX;
+}
+
+/* The best form there is: what the passes make, else the lifted function itself. */
+static struct err *print(struct names *names, struct ir_func *f, struct cprint_opts *opts, bool wants_map, struct ses_code *ret)
+{
+	struct dec_func made;
+	const struct dec_opts dec = {.is_start = is_start, .ctx = names};
+	struct err *e = dec_run(f, &dec, &made);
+	if (!e) {
+		opts->is_state = true;
+		ret->level = dec_level_name(made.level);
+		e = cprint_func(made.f, opts, &ret->text, wants_map ? &ret->map : NULL);
+	}
+	if (!e || e == &err_nomem)
+		return e;
+	err_free(e);
+	opts->is_state = false;
+	ret->level = dec_level_name(DEC_L4);
+	ret->map.lines.cnt = 0;
+	return cprint_func(f, opts, &ret->text, wants_map ? &ret->map : NULL);
+}
+
+static int by_place(const void *x, const void *y)
+{
+	const struct cprint_line *a = x, *b = y;
+	return a->va != b->va ? (a->va < b->va ? -1 : 1) : a->line != b->line ? (a->line < b->line ? -1 : 1) : 0;
+}
+
+static int by_line(const void *x, const void *y)
+{
+	const struct cprint_line *a = x, *b = y;
+	return a->line != b->line ? (a->line < b->line ? -1 : 1) : a->va != b->va ? (a->va < b->va ? -1 : 1) : 0;
+}
+
+static int by_va(const void *x, const void *y)
+{
+	const uint64_t *a = x, *b = y;
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* Instructions of which nothing is left in the text stand with what comes behind them, else before. */
+static struct err *map_rest(const struct ir_func *f, struct arena *scratch, struct cprint_map *map)
+{
+	size_t known = map->lines.cnt, at = 0;
+	uint64_t *vas = ARENA_RAW_ARRAY(scratch, uint64_t, f->origin_cnt + (size_t)1);
+	if (!vas)
+		return &err_nomem;
+	for (uint32_t i = 0; i < f->origin_cnt; i++)
+		vas[i] = f->origins[i].va;
+	qsort(vas, f->origin_cnt, sizeof(*vas), by_va);
+	qsort(map->lines.data, known, sizeof(*map->lines.data), by_place);
+	for (uint32_t i = 0; i < f->origin_cnt && known; i++) {
+		while (at < known && map->lines.data[at].va < vas[i])
+			at++;
+		bool is_new = at == known || map->lines.data[at].va != vas[i];
+		const struct cprint_line l = {map->lines.data[at < known ? at : known - 1].line, vas[i]};
+		if (is_new && (i == 0 || vas[i] != vas[i - 1]) && !VEC_PUSH(&map->lines, l))
+			return &err_nomem;
+	}
+	qsort(map->lines.data, map->lines.cnt, sizeof(*map->lines.data), by_line);
+	return NULL;
+}
+
 static struct err *make(struct names *names, uint32_t func, bool wants_map, struct arena *scratch, struct ses_code *ret)
 {
 	struct ses_snap *sn = names->sn;
@@ -152,12 +223,14 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 	ret->word_cnt = 0;
 	ses_code_name(sn, func, ret->name, sizeof(ret->name));
 	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
-	const struct cprint_opts opts = {
+	struct cprint_opts opts = {
 		.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .label_of = label_of, .ctx = names,
 		.scratch = scratch,
 	};
 	if (!e)
-		e = cprint_func(f, &opts, &ret->text, wants_map ? &ret->map : NULL);
+		e = print(names, f, &opts, wants_map, ret);
+	if (!e && wants_map && opts.is_state)
+		e = map_rest(f, scratch, &ret->map);
 	if (!e) {
 		_cleanup_buf_ struct buf machine = {0};
 		cprint_machine(f->machine, &machine);

@@ -14,6 +14,7 @@ struct ses_code {
 	char prototype[160];
 	struct buf text;     /* the definition */
 	struct cprint_map map;
+	const char *level;   /* "L3": how much of the decompiler's work it is, see docs/design.md; static */
 	uint32_t insn_cnt;
 	uint32_t generic_cnt; /* instructions lifted only as what they read and write */
 	uint32_t bad_cnt;     /* bytes that are no instruction */

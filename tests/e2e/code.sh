@@ -12,7 +12,7 @@ rows = json.loads(subprocess.run([sys.argv[1], "disasm", sys.argv[2], "main", "-
 insns = {i["addr"] for i in rows["items"] if i["kind"] == "code" and "sub" not in i}
 mapped = {a for l in c["map"] for a in l["addrs"]}
 lines = c["code"].count("\n")
-ok = c["level"] == "L4" and c["status"] == "full" and mapped <= insns and all(1 <= l["line"] <= lines for l in c["map"])
+ok = c["level"] in ("L2", "L3") and c["status"] == "full" and mapped <= insns and all(1 <= l["line"] <= lines for l in c["map"])
 print("ok" if ok and len(insns - mapped) == 0 else sorted(insns - mapped)[:5])' "$SCRY" $F)"
 # What people say of an address stands at its statement, and the C still compiles; nothing of it ends a comment early.
 at=$("$SCRY" decompile $F main --map --json | python3 -c '
@@ -31,7 +31,8 @@ status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$
 "$SCRY" undo $F 3 >/dev/null
 is "taken back it is gone" 0 "$("$SCRY" decompile $F main | grep -c 'say\|above\|two')"
 # A block's name is its label's, as an identifier; the function's own first block has the function's name.
-block=$("$SCRY" decompile $F main | sed -nE 's,^b[0-9]+:; /\* (0x[0-9a-f]+) \*/$,\1,p' | sed -n 3p)
+aim=$("$SCRY" decompile $F main | sed -nE 's,^.*goto (b[0-9]+);$,\1,p' | head -1)
+block=$("$SCRY" decompile $F main | sed -nE "s,^$aim:; /\\* (0x[0-9a-f]+) \\*/\$,\\1,p")
 "$SCRY" rename $F "$block" 'for' >/dev/null
 "$SCRY" decompile $F main >"$WORK/named.c"
 like "a label has its block's name" "^for_${block#0x}:; /. $block ./\$" "$(cat "$WORK/named.c")"

@@ -631,7 +631,7 @@ def scenarios(w):
     b = s("ui.back")
     listing = s("ui.toggle_view")
     again = s("ui.toggle_view")
-    s.check(r["view"] == "C" and r["function"]["name"] == "execute_command" and r["cursor"]["level"] == "L4" and k["found"] and
+    s.check(r["view"] == "C" and r["function"]["name"] == "execute_command" and r["cursor"]["level"] in ("L2", "L3", "L4") and k["found"] and
             k["cursor"]["addr"] == call["addr"] and q["function"]["addr"] == k["cursor"]["target"] or q["view"] == "C" and
             b["cursor"]["addr"] == call["addr"] and b["cursor"]["text_line"] == call["text_line"] and listing["view"] == "listing" and
             listing["cursor"]["addr"] == call["addr"] and again["cursor"]["text_line"] == call["text_line"])
@@ -645,7 +645,8 @@ def scenarios(w):
     there = next(x["text"] for x in s("ui.view")["lines"] if x["cursor"])
     b = s("ui.back")
     s("ui.move", dir="top")
-    s("ui.search", query="execute_command_")
+    own = next(x["text"] for x in s("ui.view")["lines"] if "void execute_command_" in x["text"])
+    s("ui.cursor_on", word=own.split("(")[0].split()[-1])
     k = s("ui.follow")
     s.check(there.startswith(word + ":") and b["cursor"]["word"] == word and q["view"] == k["view"] == "C" and k["function"]["name"] == "execute_command")
 

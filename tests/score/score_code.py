@@ -38,8 +38,8 @@ ROWS = ("give", "compile", "lifted", "verify")
 COMPILERS = (("gcc-12", "-O0"), ("gcc-12", "-O2"), ("clang-14", "-O0"), ("clang-14", "-O2"))
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Wno-unused", "-Werror", "-I."]
 FUNC_LINE = re.compile(r"^void (\w+)\(struct scry_x86_64 \*m\)$", re.M)
-# A function begins with the line of its registers. What programs that share code differ in does not matter to a compiler.
-FUNC_START = re.compile(r"^#define SCRY_REGS\(r\)", re.M)
+# A function of the lowest level begins with the line of its registers. What programs that share code differ in does not matter to a compiler.
+FUNC_START = re.compile(r"^(?:#define SCRY_REGS\(r\).*\n)?void \w+\(struct scry_x86_64 \*m\)$", re.M)
 UNIMPORTANT = ((re.compile(r"/\*.*?\*/"), ""), (re.compile(r"m->image \+ 0x[0-9a-f]+"), "m->image + 0"), (FUNC_LINE, "void f(m)"))
 FILE_FUNCS = 64  # functions compiled as one file
 BAD_FUNC = re.compile(r"[Ii]n function ['\u2018](\w+)['\u2019]")

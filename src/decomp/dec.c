@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "decomp/dec.h"
+
+#include "decomp/dec_int.h"
+
+/* The passes in their order. */
+
+const char *dec_level_name(enum dec_level l)
+{
+	static const char *const names[] = {"L0", "L1", "L2", "L3", "L4"};
+	return l < DEC_LEVEL_COUNT ? names[l] : "L4";
+}
+
+const char *dec_pass_name(enum dec_pass p)
+{
+	static const char *const names[] = {"ssa", "stack", "memory", "range", "dead", "vars"};
+	return p < DEC_PASS_COUNT ? names[p] : "";
+}
+
+static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret)
+{
+	switch (p) {
+	case DEC_P_SSA:
+		return dec_ssa(d);
+	case DEC_P_DEAD:
+		return dec_dead(d);
+	case DEC_P_VARS:
+		return dec_vars(d, ret);
+	default:
+		return NULL;
+	}
+}
+
+struct err *dec_run(struct ir_func *lifted, const struct dec_opts *opts, struct dec_func *ret)
+{
+	struct dec d = {.opts = opts, .arena = lifted->arena, .f = lifted};
+	const unsigned needed = 1u << DEC_P_SSA | 1u << DEC_P_DEAD | 1u << DEC_P_VARS;
+	*ret = (struct dec_func){.level = DEC_L3, .assumes = DEC_A_CALLS | DEC_A_DF};
+	d.step_limit = opts->step_limit ? opts->step_limit : lifted->rec_cnt * 200 + 20000;
+	dec_conv_of(lifted->machine, &d.conv);
+	for (unsigned p = 0; p < DEC_PASS_COUNT; p++) {
+		if (opts->passes_off & ~needed & 1u << p)
+			continue;
+		struct err *e = run_pass(&d, (enum dec_pass)p, ret);
+		if (e)
+			return e;
+		ret->passes_done |= 1u << p;
+		if (opts->after && !opts->after(opts->ctx, p, d.f))
+			break;
+	}
+	ret->assumes |= d.assumes;
+	ret->steps = d.steps;
+	return NULL;
+}

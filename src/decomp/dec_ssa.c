@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "decomp/dec_int.h"
+
+#include <string.h>
+
+/*
+ * Requires: lifted form. Provides: SSA, with blocks as they were. Breaks: nothing.
+ *
+ * Which locations matter where is known before (liveness, as far as the convention says what calls and returns look at), so one
+ * way through the blocks in reverse post-order makes everything: a join gets a PHI for a location that is live and whose values
+ * differ, a loop's head one for each that is live; those of the second kind that join nothing are taken out at the end.
+ *
+ * What the state of the machine holds is followed beside it: a PUT of what is there already is not made.
+ */
+
+struct phi {
+	uint32_t rec, block, loc; /* loc: its number among the used ones */
+};
+
+struct ssa {
+	struct dec *d;
+	const struct ir_func *f; /* lifted */
+	struct dec_graph g;
+	struct dec_build b;
+	uint16_t number[DEC_LOC_MAX]; /* of a location among the used ones; UINT16_MAX: not used */
+	uint16_t locs[DEC_LOC_MAX];   /* the opposite */
+	uint32_t loc_cnt;
+	struct dec_set used;
+	struct dec_set loop_safe;     /* nothing but returns and jumps out changes these in the state */
+	struct dec_set *live_in, *gen, *kill;
+	struct dec_set *call_live;    /* of the block: behind each call, the last one first */
+	uint32_t call_cnt;
+	ir_ref *defs, *state;         /* per block in reverse post-order, per used location, at its end */
+	ir_ref *def, *st;             /* of the block at hand */
+	uint32_t *put_by;             /* per used location: where the block at hand sets it; UINT32_MAX */
+	bool *is_done;
+	ir_ref *map;                  /* value of a lifted record */
+	struct phi *phis;
+	uint32_t phi_cnt, phi_cap;
+	ir_ref entry_sp;
+};
+
+struct err *dec_budget(const struct dec *d)
+{
+	return err_new(ERR_BUDGET, "the function at 0x%llx needs more than %u steps", (unsigned long long)d->f->va, d->step_limit);
+}
+
+/* --- liveness ------------------------------------------------------------------------------------------------------------- */
+static bool const_target(const struct ir_func *f, ir_ref r, uint64_t *va)
+{
+	const struct ir_rec *rec = dec_rec(f, r);
+	return ir_const_get(f, rec && rec->op == IR_GADDR ? rec->a : r, va);
+}
+
+/* What the code a call or jump goes to does; false: the convention is all there is. */
+static bool callee_of(const struct ssa *s, const struct ir_rec *rec, struct dec_callee *ret)
+{
+	uint64_t va;
+	const struct dec_opts *o = s->d->opts;
+	return o->callee && const_target(s->f, rec->a, &va) && o->callee(o->ctx, va, ret);
+}
+
+static struct dec_set set_of(const uint64_t *w)
+{
+	struct dec_set r;
+	memcpy(r.w, w, sizeof(r.w));
+	return r;
+}
+
+static struct dec_set or_of(struct dec_set x, const struct dec_set *y)
+{
+	for (unsigned i = 0; i < DEC_LOC_WORDS; i++)
+		x.w[i] |= y->w[i];
+	return x;
+}
+
+static struct dec_set and_of(struct dec_set x, const struct dec_set *y)
+{
+	for (unsigned i = 0; i < DEC_LOC_WORDS; i++)
+		x.w[i] &= y->w[i];
+	return x;
+}
+
+static struct dec_set minus_of(struct dec_set x, const struct dec_set *y)
+{
+	for (unsigned i = 0; i < DEC_LOC_WORDS; i++)
+		x.w[i] &= ~y->w[i];
+	return x;
+}
+
+static struct dec_set reads_of(const struct ssa *s, const struct ir_rec *call)
+{
+	struct dec_callee c;
+	return and_of(callee_of(s, call, &c) ? set_of(c.reads) : s->d->conv.args, &s->used);
+}
+
+static struct dec_set changes_of(const struct ssa *s, const struct ir_rec *call)
+{
+	struct dec_callee c;
+	return and_of(callee_of(s, call, &c) ? set_of(c.changes) : s->d->conv.changes, &s->used);
+}
+
+static struct dec_set ends_of(const struct ssa *s)
+{
+	return and_of(or_of(s->d->conv.results, &s->d->conv.keeps), &s->used);
+}
+
+/* One record, backwards. */
+static void step_back(const struct ssa *s, const struct ir_rec *rec, struct dec_set *gen, struct dec_set *kill)
+{
+	struct dec_set one = {{0}}, more = {{0}};
+	switch (rec->op) {
+	case IR_PUT:
+		dec_set_add(&one, rec->aux);
+		break;
+	case IR_GET:
+		dec_set_add(&more, rec->aux);
+		break;
+	case IR_CALL:
+		one = changes_of(s, rec);
+		more = reads_of(s, rec);
+		break;
+	case IR_RET:
+		more = ends_of(s);
+		break;
+	case IR_IJMP:
+		more = s->used;
+		break;
+	default:
+		return;
+	}
+	*gen = or_of(minus_of(*gen, &one), &more);
+	*kill = or_of(*kill, &one);
+}
+
+static bool make_live(struct ssa *s)
+{
+	const struct ir_func *f = s->f;
+	struct arena *a = s->d->arena;
+	uint32_t n = f->block_cnt;
+	s->live_in = ARENA_ARRAY(a, struct dec_set, n + (size_t)1);
+	s->gen = ARENA_ARRAY(a, struct dec_set, n + (size_t)1);
+	s->kill = ARENA_ARRAY(a, struct dec_set, n + (size_t)1);
+	if (!s->live_in || !s->gen || !s->kill)
+		return false;
+	uint32_t calls_max = 0;
+	for (uint32_t b = 0; b < n; b++) {
+		uint32_t calls = 0;
+		for (uint32_t i = f->blocks[b].last; i-- > f->blocks[b].first;) {
+			const struct ir_rec *rec = &f->recs[f->order[i]];
+			step_back(s, rec, &s->gen[b], &s->kill[b]);
+			calls += rec->op == IR_CALL;
+		}
+		calls_max = calls > calls_max ? calls : calls_max;
+	}
+	s->call_live = ARENA_ARRAY(a, struct dec_set, calls_max + (size_t)1);
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (uint32_t i = s->g.rpo_cnt; i-- > 0;) {
+			uint32_t b = s->g.rpo[i];
+			struct dec_set out = {{0}};
+			for (uint32_t k = s->g.succs.first[b]; k < s->g.succs.first[b + 1]; k++)
+				out = or_of(out, &s->live_in[s->g.succs.list[k]]);
+			out = or_of(minus_of(out, &s->kill[b]), &s->gen[b]);
+			changed |= memcmp(&out, &s->live_in[b], sizeof(out)) != 0;
+			s->live_in[b] = out;
+		}
+	}
+	return s->call_live != NULL;
+}
+
+/* What is live behind each call of a block. */
+static void make_call_live(struct ssa *s, uint32_t b)
+{
+	const struct ir_func *f = s->f;
+	struct dec_set live = {{0}}, none = {{0}};
+	s->call_cnt = 0;
+	for (uint32_t k = s->g.succs.first[b]; k < s->g.succs.first[b + 1]; k++)
+		live = or_of(live, &s->live_in[s->g.succs.list[k]]);
+	for (uint32_t i = f->blocks[b].last; i-- > f->blocks[b].first;) {
+		const struct ir_rec *rec = &f->recs[f->order[i]];
+		if (rec->op == IR_CALL)
+			s->call_live[s->call_cnt++] = live;
+		step_back(s, rec, &live, &none);
+	}
+}
+
+/* --- which locations there are ---------------------------------------------------------------------------------------------- */
+static void use_loc(struct ssa *s, unsigned loc)
+{
+	if (dec_set_has(&s->used, loc))
+		return;
+	dec_set_add(&s->used, loc);
+	s->number[loc] = (uint16_t)s->loc_cnt;
+	s->locs[s->loc_cnt++] = (uint16_t)loc;
+}
+
+static bool is_control(const struct ir_func *f, unsigned loc)
+{
+	return f->machine->locs[loc].cls == IR_LOC_CONTROL && strcmp(f->machine->locs[loc].name, "fsw") != 0;
+}
+
+static void touch(struct ssa *s, struct dec_set *touched, unsigned loc)
+{
+	use_loc(s, loc);
+	dec_set_add(touched, loc);
+}
+
+static struct err *look(struct ssa *s)
+{
+	const struct ir_func *f = s->f;
+	if (f->machine->loc_cnt > DEC_LOC_MAX)
+		return err_new(ERR_UNSUPPORTED, "%s has more locations than sets of them", f->machine->name);
+	memset(s->number, 0xff, sizeof(s->number));
+	use_loc(s, f->machine->sp_loc);
+	s->loop_safe = s->d->conv.keeps;
+	s->loop_safe.w[f->machine->sp_loc / 64] &= ~((uint64_t)1 << f->machine->sp_loc % 64);
+	struct dec_set touched = {{0}};
+	for (uint32_t i = 0; i < f->order_cnt; i++) {
+		const struct ir_rec *rec = &f->recs[f->order[i]];
+		if (rec->op == IR_GET || rec->op == IR_PUT)
+			use_loc(s, rec->aux);
+		bool is_rounding = rec->op == IR_PUT && is_control(f, rec->aux);
+		if (rec->op == IR_CALL)
+			touched = or_of(touched, &s->d->conv.args);
+		if (rec->op == IR_PHI)
+			return err_new(ERR_INTERNAL, "the function at 0x%llx is in SSA form already", (unsigned long long)f->va);
+		if (rec->op == IR_INTRIN) {
+			const struct ir_intrin *in = &f->intrins[rec->aux];
+			for (unsigned k = 0; k < in->in_cnt; k++)
+				touch(s, &touched, in->in[k]);
+			for (unsigned k = 0; k < in->out_cnt; k++) {
+				touch(s, &touched, in->out[k]);
+				is_rounding |= is_control(f, in->out[k]);
+			}
+			if (in->alt_len)
+				touch(s, &touched, in->alt_reg);
+		}
+		/* Floating-point operations take the rounding from there; they are values here, which may move. */
+		if (is_rounding)
+			return err_new(ERR_UNSUPPORTED, "the function at 0x%llx changes how floating point rounds", (unsigned long long)f->va);
+	}
+	s->loop_safe = minus_of(s->loop_safe, &touched);
+	return NULL;
+}
+
+/* --- making ------------------------------------------------------------------------------------------------------------------- */
+static ir_ref mapped(const struct ssa *s, ir_ref r)
+{
+	return ir_tag(r) == IR_TAG_VALUE ? s->map[ir_index(r)] : r;
+}
+
+static ir_ref new_phi(struct ssa *s, uint32_t block, uint32_t k)
+{
+	uint32_t first = s->g.preds.first[block], cnt = 0;
+	enum ir_width w = (enum ir_width)s->f->machine->locs[s->locs[k]].width;
+	if (s->phi_cnt == s->phi_cap) {
+		uint32_t cap = s->phi_cap * 2 + 64;
+		struct phi *phis = ARENA_RAW_ARRAY(s->d->arena, struct phi, cap);
+		if (!phis) {
+			s->b.failed = true;
+			return ir_const(s->b.f, w, 0);
+		}
+		if (s->phi_cnt)
+			memcpy(phis, s->phis, s->phi_cnt * sizeof(*phis));
+		s->phis = phis;
+		s->phi_cap = cap;
+	}
+	struct ir_rec rec = {.op = IR_PHI, .width = (uint8_t)w, .a = IR_REF_NONE};
+	uint32_t list = s->b.f->list_cnt;
+	for (uint32_t i = first; i < s->g.preds.first[block + 1]; i++) {
+		uint32_t p = s->g.preds.list[i];
+		if (s->g.rpo_at[p] == UINT32_MAX)
+			continue;
+		ir_ref v = s->is_done[p] ? s->defs[(size_t)s->g.rpo_at[p] * s->loc_cnt + k] : ir_const(s->b.f, w, 0);
+		if (v == IR_REF_NONE)
+			v = ir_const(s->b.f, w, 0);
+		(void)ir_list(s->b.f, &v, 1);
+		cnt++;
+	}
+	rec.a = IR_REF_NONE;
+	rec.b = list;
+	rec.c = cnt;
+	ir_ref r = dec_put_rec(&s->b, &rec);
+	if (!s->b.failed)
+		s->phis[s->phi_cnt++] = (struct phi){ir_index(r), block, k};
+	return r;
+}
+
+/* The one value all preds that are done leave; NONE when they differ. */
+static ir_ref common(const struct ssa *s, const ir_ref *table, uint32_t block, uint32_t k, bool *ret_all_done)
+{
+	ir_ref v = IR_REF_NONE;
+	bool differs = false;
+	*ret_all_done = true;
+	for (uint32_t i = s->g.preds.first[block]; i < s->g.preds.first[block + 1]; i++) {
+		uint32_t p = s->g.preds.list[i];
+		if (s->g.rpo_at[p] == UINT32_MAX)
+			continue;
+		if (!s->is_done[p]) {
+			*ret_all_done = false;
+			continue;
+		}
+		ir_ref is = table[(size_t)s->g.rpo_at[p] * s->loc_cnt + k];
+		differs |= is == IR_REF_NONE || (v != IR_REF_NONE && v != is);
+		v = is;
+	}
+	return differs ? IR_REF_NONE : v;
+}
+
+/* A join of what the state holds, where the join of the values is just that. */
+static ir_ref joined_state(const struct ssa *s, uint32_t block, uint32_t k)
+{
+	const struct ir_rec *phi = dec_rec(s->b.f, s->def[k]);
+	if (!phi || phi->op != IR_PHI || s->b.block_of[ir_index(s->def[k])] != block)
+		return IR_REF_NONE;
+	uint32_t at = 0;
+	for (uint32_t i = s->g.preds.first[block]; i < s->g.preds.first[block + 1]; i++) {
+		uint32_t p = s->g.preds.list[i];
+		if (s->g.rpo_at[p] == UINT32_MAX)
+			continue;
+		if (!s->is_done[p] || s->state[(size_t)s->g.rpo_at[p] * s->loc_cnt + k] != s->b.f->lists[phi->b + at])
+			return IR_REF_NONE;
+		at++;
+	}
+	return s->def[k];
+}
+
+static ir_ref get_loc(struct ssa *s, unsigned loc)
+{
+	const struct ir_rec get = {.op = IR_GET, .width = s->f->machine->locs[loc].width, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE,
+				   .aux = loc};
+	return dec_put_rec(&s->b, &get);
+}
+
+static void enter(struct ssa *s, uint32_t block)
+{
+	const struct ir_func *f = s->f;
+	s->b.f->cur_origin = f->recs[f->order[f->blocks[block].first]].origin;
+	for (uint32_t k = 0; k < s->loc_cnt; k++) {
+		bool is_live = dec_set_has(&s->live_in[block], s->locs[k]), all_done;
+		s->def[k] = s->st[k] = IR_REF_NONE;
+		s->put_by[k] = UINT32_MAX;
+		if (block == 0) {
+			/* Kept ones too: to know that the state holds them. */
+			if (is_live || dec_set_has(&s->d->conv.keeps, s->locs[k]))
+				s->def[k] = s->st[k] = get_loc(s, s->locs[k]);
+			continue;
+		}
+		ir_ref v = common(s, s->defs, block, k, &all_done);
+		if (is_live)
+			s->def[k] = all_done && v != IR_REF_NONE ? v : new_phi(s, block, k);
+	}
+	for (uint32_t k = 0; k < s->loc_cnt && block != 0; k++) {
+		bool all_done;
+		ir_ref v = common(s, s->state, block, k, &all_done);
+		if (all_done || dec_set_has(&s->loop_safe, s->locs[k]))
+			s->st[k] = v != IR_REF_NONE ? v : joined_state(s, block, k);
+	}
+}
+
+static ir_ref def_of(struct ssa *s, uint32_t k)
+{
+	if (s->def[k] == IR_REF_NONE) {
+		const struct ir_rec undef = {.op = IR_UNDEF, .width = s->f->machine->locs[s->locs[k]].width, .a = IR_REF_NONE, .b = IR_REF_NONE,
+					     .c = IR_REF_NONE};
+		s->def[k] = dec_put_rec(&s->b, &undef);
+	}
+	return s->def[k];
+}
+
+/* Whether the state lacks what a location is. */
+static bool is_wanted(struct ssa *s, uint32_t k)
+{
+	if (s->def[k] == IR_REF_NONE && s->st[k] == IR_REF_NONE && dec_set_has(&s->d->conv.keeps, s->locs[k]))
+		return false;
+	const struct ir_rec *is = dec_rec(s->b.f, def_of(s, k));
+	return s->def[k] != s->st[k] && !(is && is->op == IR_UNDEF);
+}
+
+/* The state gets what it does not hold yet, of the locations of `set`, in the order the machine set them. */
+static void put_state(struct ssa *s, const struct dec_set *set)
+{
+	uint16_t wanted[DEC_LOC_MAX];
+	uint32_t cnt = 0, here = s->b.f->cur_origin;
+	for (uint32_t k = 0; k < s->loc_cnt; k++) {
+		if (!dec_set_has(set, s->locs[k]) || !is_wanted(s, k))
+			continue;
+		uint32_t at = cnt++;
+		for (; at > 0 && s->put_by[wanted[at - 1]] + 1 > s->put_by[k] + 1; at--)
+			wanted[at] = wanted[at - 1];
+		wanted[at] = (uint16_t)k;
+	}
+	for (uint32_t i = 0; i < cnt; i++) {
+		uint32_t k = wanted[i];
+		unsigned loc = s->locs[k];
+		const struct ir_rec *is = dec_rec(s->b.f, s->def[k]);
+		const struct ir_rec put = {.op = IR_PUT, .width = s->f->machine->locs[loc].width, .a = s->def[k], .b = IR_REF_NONE,
+					   .c = IR_REF_NONE, .aux = loc};
+		s->b.f->cur_origin = s->put_by[k] != UINT32_MAX ? s->put_by[k] : is ? is->origin : here;
+		dec_put_rec(&s->b, &put);
+		s->st[k] = s->def[k];
+	}
+	s->b.f->cur_origin = here;
+}
+
+static void put_call(struct ssa *s, const struct ir_rec *rec)
+{
+	struct dec_set reads = reads_of(s, rec), changes = changes_of(s, rec);
+	put_state(s, &reads);
+	struct ir_rec call = *rec;
+	call.a = mapped(s, rec->a);
+	call.b = mapped(s, rec->b);
+	dec_put_rec(&s->b, &call);
+	const struct dec_set *live = &s->call_live[--s->call_cnt];
+	for (uint32_t k = 0; k < s->loc_cnt; k++) {
+		unsigned loc = s->locs[k];
+		if (!dec_set_has(&changes, loc))
+			continue;
+		s->def[k] = s->st[k] = IR_REF_NONE;
+		if (!dec_set_has(live, loc))
+			continue;
+		s->def[k] = s->st[k] = get_loc(s, loc);
+	}
+}
+
+/* Out of the function: to another one, when the stack is as it was at the entry and a function begins there. */
+static void put_jump_out(struct ssa *s, const struct ir_rec *rec)
+{
+	uint64_t va;
+	const struct dec_opts *o = s->d->opts;
+	struct dec_set set = s->used;
+	if (o->is_start && const_target(s->f, rec->a, &va) && o->is_start(o->ctx, va) && s->def[s->number[s->f->machine->sp_loc]] == s->entry_sp) {
+		struct dec_set reads = reads_of(s, rec);
+		set = and_of(or_of(reads, &s->d->conv.keeps), &s->used);
+	}
+	put_state(s, &set);
+	struct ir_rec jump = *rec;
+	jump.a = mapped(s, rec->a);
+	dec_put_rec(&s->b, &jump);
+}
+
+/* What the C of an unlifted instruction leaves in the state is not what was there. */
+static void forget_state(struct ssa *s, const struct ir_intrin *in)
+{
+	for (unsigned k = 0; k < in->in_cnt; k++)
+		s->st[s->number[in->in[k]]] = IR_REF_NONE;
+	for (unsigned k = 0; k < in->out_cnt; k++)
+		s->st[s->number[in->out[k]]] = IR_REF_NONE;
+	if (in->alt_len)
+		s->st[s->number[in->alt_reg]] = IR_REF_NONE;
+	for (uint32_t k = 0; k < s->loc_cnt; k++) {
+		enum ir_loc_class cls = (enum ir_loc_class)s->f->machine->locs[s->locs[k]].cls;
+		if (cls == IR_LOC_X87 || (cls == IR_LOC_FLAG && s->locs[k] != s->d->conv.df))
+			s->st[k] = IR_REF_NONE;
+	}
+}
+
+static ir_ref put_listed(struct ssa *s, const struct ir_rec *rec)
+{
+	struct ir_rec out = *rec;
+	out.b = s->b.f->list_cnt;
+	for (uint32_t i = 0; i < rec->c; i++) {
+		ir_ref r = mapped(s, s->f->lists[rec->b + i]);
+		(void)ir_list(s->b.f, &r, 1);
+	}
+	if (rec->op == IR_SWITCH)
+		out.a = mapped(s, rec->a);
+	return dec_put_rec(&s->b, &out);
+}
+
+/* Constants are shared with the lifted function, see start(). */
+static void put_any(struct ssa *s, uint32_t id)
+{
+	const struct ir_rec *rec = &s->f->recs[id];
+	struct ir_rec out = *rec;
+	s->b.f->cur_origin = rec->origin;
+	switch (rec->op) {
+	case IR_GET:
+		s->map[id] = def_of(s, s->number[rec->aux]);
+		return;
+	case IR_PUT:
+		s->def[s->number[rec->aux]] = mapped(s, rec->a);
+		s->put_by[s->number[rec->aux]] = rec->origin;
+		return;
+	case IR_CALL:
+		put_call(s, rec);
+		return;
+	case IR_RET: {
+		struct dec_set set = ends_of(s);
+		put_state(s, &set);
+		dec_put_rec(&s->b, &out);
+		return;
+	}
+	case IR_IJMP:
+		put_jump_out(s, rec);
+		return;
+	case IR_INTRIN:
+		s->map[id] = put_listed(s, rec);
+		forget_state(s, &s->f->intrins[rec->aux]);
+		return;
+	case IR_MEMOP:
+	case IR_SWITCH:
+		s->map[id] = put_listed(s, rec);
+		return;
+	default:
+		break;
+	}
+	unsigned n = ir_fixed_operands((enum ir_op)rec->op);
+	out.a = n > 0 ? mapped(s, rec->a) : out.a;
+	out.b = n > 1 ? mapped(s, rec->b) : out.b;
+	out.c = n > 2 ? mapped(s, rec->c) : out.c;
+	bool is_value = dec_is_pure((enum ir_op)rec->op) || rec->op == IR_DIV || rec->op == IR_DIVW;
+	s->map[id] = is_value ? dec_op(&s->b, &out) : dec_put_rec(&s->b, &out);
+}
+
+static void put_block(struct ssa *s, uint32_t block)
+{
+	const struct ir_func *f = s->f;
+	size_t row = (size_t)s->g.rpo_at[block] * s->loc_cnt;
+	s->def = s->defs + row;
+	s->st = s->state + row;
+	dec_build_block(&s->b, block);
+	make_call_live(s, block);
+	enter(s, block);
+	if (block == 0)
+		s->entry_sp = s->def[s->number[f->machine->sp_loc]];
+	for (uint32_t i = f->blocks[block].first; i < f->blocks[block].last && !s->b.failed; i++)
+		put_any(s, f->order[i]);
+	s->is_done[block] = true;
+}
+
+/* --- joins ------------------------------------------------------------------------------------------------------------------- */
+static void fill_phis(struct ssa *s)
+{
+	struct ir_func *o = s->b.f;
+	for (uint32_t i = 0; i < s->phi_cnt; i++) {
+		const struct phi *p = &s->phis[i];
+		uint32_t at = o->recs[p->rec].b;
+		for (uint32_t k = s->g.preds.first[p->block]; k < s->g.preds.first[p->block + 1]; k++) {
+			uint32_t from = s->g.preds.list[k];
+			if (s->g.rpo_at[from] == UINT32_MAX)
+				continue;
+			ir_ref v = s->defs[(size_t)s->g.rpo_at[from] * s->loc_cnt + p->loc];
+			if (v != IR_REF_NONE)
+				o->lists[at] = v;
+			at++;
+		}
+	}
+}
+
+/* A join whose values are all one is that. */
+static bool drop_phis(struct ssa *s)
+{
+	struct ir_func *o = s->b.f;
+	ir_ref *rep = ARENA_RAW_ARRAY(s->d->arena, ir_ref, o->rec_cnt + (size_t)1);
+	if (!rep)
+		return false;
+	for (uint32_t i = 0; i < o->rec_cnt; i++)
+		rep[i] = ir_ref_make(IR_TAG_VALUE, i);
+	for (unsigned rounds = 0, changed = 1; changed && rounds < 16; rounds++) {
+		changed = 0;
+		for (uint32_t i = 0; i < s->phi_cnt; i++) {
+			const struct ir_rec *phi = &o->recs[s->phis[i].rec];
+			ir_ref self = ir_ref_make(IR_TAG_VALUE, s->phis[i].rec), same = IR_REF_NONE;
+			bool differs = rep[s->phis[i].rec] != self;
+			for (uint32_t k = 0; k < phi->c && !differs; k++) {
+				ir_ref v = dec_find(rep, o->lists[phi->b + k]);
+				if (v == self || v == same)
+					continue;
+				differs = same != IR_REF_NONE;
+				same = v;
+			}
+			if (!differs && same != IR_REF_NONE) {
+				rep[s->phis[i].rec] = same;
+				changed = 1;
+			}
+		}
+	}
+	dec_replace(o, rep);
+	/* Out of their blocks: they lie at the front. */
+	for (uint32_t i = 0; i < o->rec_cnt; i++)
+		if (o->recs[i].op == IR_PHI && rep[i] != ir_ref_make(IR_TAG_VALUE, i))
+			o->recs[i].op = IR_OP_NONE;
+	uint32_t to = 0;
+	uint32_t *order = ARENA_RAW_ARRAY(s->d->arena, uint32_t, o->order_cnt + (size_t)1);
+	if (!order)
+		return false;
+	for (uint32_t b = 0; b < o->block_cnt; b++) {
+		uint32_t first = to;
+		for (uint32_t i = o->blocks[b].first; i < o->blocks[b].last; i++)
+			if (o->recs[o->order[i]].op != IR_OP_NONE)
+				order[to++] = o->order[i];
+		o->blocks[b].first = first;
+		o->blocks[b].last = to;
+	}
+	o->order = order;
+	o->order_cnt = to;
+	o->order_cap = to;
+	return true;
+}
+
+/* Machine instructions, unlifted ones and constants are those of the lifted function. */
+static struct ir_func *start(struct ssa *s)
+{
+	const struct ir_func *f = s->f;
+	struct ir_func *o = ir_func_new(s->d->arena, f->machine, f->va);
+	if (!o)
+		return NULL;
+	o->origins = f->origins;
+	o->origin_cnt = o->origin_cap = f->origin_cnt;
+	o->intrins = f->intrins;
+	o->intrin_cnt = o->intrin_cap = f->intrin_cnt;
+	for (uint32_t i = 0; i < f->const_cnt; i++)
+		(void)ir_const_wide(o, (enum ir_width)f->consts[i].width, &f->words[f->consts[i].first_word]);
+	for (uint32_t i = 0; i < f->block_cnt; i++)
+		ir_block_new(o, f->blocks[i].va);
+	return o->failed ? NULL : o;
+}
+
+struct err *dec_ssa(struct dec *d)
+{
+	struct ssa s = {.d = d, .f = d->f};
+	struct err *e = look(&s);
+	if (e)
+		return e;
+	struct ir_func *o = start(&s);
+	const struct ir_func *f = d->f;
+	if (!o || !dec_graph_make(d->f, d->arena, &s.g) || !make_live(&s))
+		return &err_nomem;
+	size_t cells = (size_t)s.g.rpo_cnt * s.loc_cnt;
+	if (cells > 4u << 20)
+		return dec_budget(d);
+	s.defs = ARENA_RAW_ARRAY(d->arena, ir_ref, cells + 1);
+	s.state = ARENA_RAW_ARRAY(d->arena, ir_ref, cells + 1);
+	s.put_by = ARENA_RAW_ARRAY(d->arena, uint32_t, s.loc_cnt + (size_t)1);
+	s.is_done = ARENA_ARRAY(d->arena, bool, f->block_cnt + (size_t)1);
+	s.map = ARENA_RAW_ARRAY(d->arena, ir_ref, f->rec_cnt + (size_t)1);
+	if (!s.defs || !s.state || !s.put_by || !s.is_done || !s.map || !dec_build_init(&s.b, o, &s.g, f->rec_cnt + 256, d->step_limit - d->steps))
+		return &err_nomem;
+	for (uint32_t i = 0; i < s.g.rpo_cnt && !s.b.failed; i++)
+		put_block(&s, s.g.rpo[i]);
+	for (uint32_t b = 0; b < f->block_cnt && !s.b.failed; b++) {
+		const struct ir_rec trap = {.op = IR_TRAP, .kind = IR_TRAP_END, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE};
+		if (s.g.rpo_at[b] != UINT32_MAX)
+			continue;
+		dec_build_block(&s.b, b);
+		dec_put_rec(&s.b, &trap);
+	}
+	d->steps += s.b.steps;
+	if (o->failed || (s.b.failed && s.b.steps <= s.b.step_limit))
+		return &err_nomem;
+	if (s.b.failed)
+		return dec_budget(d);
+	fill_phis(&s);
+	if (!drop_phis(&s))
+		return &err_nomem;
+	d->f = o;
+	return NULL;
+}
