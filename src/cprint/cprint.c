@@ -381,7 +381,7 @@ static void put_head(struct cprint_printer *p)
 			buf_add(text, ", ", 2);
 		}
 		put_loc(p, i, text);
-		buf_add_str(text, !p->opts->is_state ? " = m->" : width < IR_W256 ? " = 0" : " = {{0}}");
+		buf_add_str(text, !p->opts->is_state ? " = m->" : width < IR_W80 ? " = 0" : width < IR_W256 ? " = {0}" : " = {{0}}");
 		if (!p->opts->is_state)
 			put_loc(p, i, text);
 	}

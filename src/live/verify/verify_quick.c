@@ -87,6 +87,10 @@ static bool takes_value(struct scan *s)
 {
 	size_t len;
 	s->p += 3; /* " = " */
+	if (starts(s, "{0}")) {
+		s->p += 3;
+		return peek(s) == ';' || peek(s) == ',';
+	}
 	if (starts(s, "scry_load128(")) {
 		const char *end = closing(s, s->p + strlen("scry_load128"));
 		return end + 1 < s->end && end[1] == ';';
@@ -115,14 +119,26 @@ static bool takes_declaration(struct scan *s)
 	}
 }
 
-/* A store behind its name: what is stored is such a variable, nothing that would be widened. */
+/* A store behind its name: what is stored is such a variable, one of the state, or what a load gives; nothing that would be widened. */
 static bool takes_store(struct scan *s)
 {
+	static const char load[] = ", scry_load128(";
 	const char *p = closing(s, s->p), *word;
+	for (const char *at = s->p; at < p && (at = memmem(at, (size_t)(p - at), load, sizeof(load) - 1)); at++)
+		if (closing(s, at + sizeof(load) - 2) + 1 == p)
+			return true;
 	for (word = p; word > s->p && is_word_ch(word[-1]); word--)
 		;
 	s->stored = word;
-	return is_variable(s, word, (size_t)(p - word));
+	return is_variable(s, word, (size_t)(p - word)) || (word - s->p > 3 && !memcmp(word - 3, "m->", 3));
+}
+
+/* A member of the state of that width, `m` was its first word. */
+static bool takes_member(struct scan *s)
+{
+	size_t len;
+	const char *word = next_word(s, &len);
+	return word && (starts(s, " = ") ? takes_value(s) : word == s->stored);
 }
 
 /* One of them behind its name, which stands at `word`. */
@@ -166,6 +182,9 @@ bool verify_quick_takes(const char *text, size_t len)
 			s.p = line ? line : s.end;
 		} else if (is_word(word, len, "uint128_t") || is_word(word, len, "uint80_t")) {
 			if (!takes_declaration(&s))
+				return false;
+		} else if (is_word(word, len, "m") && (starts(&s, "->xmm") || starts(&s, "->ymmh"))) {
+			if (!takes_member(&s))
 				return false;
 		} else if (!takes_word(word, len) || (is_macro && !takes_widths(&s)) ||
 			   (is_word(word, len, "scry_store128") && !takes_store(&s)) ||
