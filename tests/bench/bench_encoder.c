@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #define RING_LEN (16u << 20)
+#define RING_EACH (TRACE_RING_HEAD + RING_LEN + TRACE_RING_RECORD)
 #define CALLS 5000
 
 static void die(const char *what)
@@ -79,8 +80,7 @@ struct object {
 	struct bpf_program *program;
 	struct bpf_link *link;
 	struct trace_shared *shared;
-	uint64_t *consumer;
-	const uint64_t *producer;
+	const uint8_t *rings; /* of every CPU, RING_EACH bytes apart */
 	size_t len; /* of the object file */
 };
 
@@ -137,6 +137,12 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 	static struct trace_shared ids;
 	size_t n;
 	struct trace_config *cfg = lib->map_initial_value(map_of(ob.o, ".rodata"), &n);
+	cfg->ring_mask = RING_LEN - 1;
+	cfg->ring_room = RING_LEN - TRACE_RING_RECORD;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct bpf_map *rings = map_of(ob.o, "rings");
+	lib->map_set_value_size(rings, RING_EACH);
+	lib->map_set_max_entries(rings, (uint32_t)cpus);
 	cfg->flags = stack >= 0 ? TRACE_WIRE_USER : 0;
 	cfg->stack_len = stack > 0 ? (uint32_t)stack : 0;
 	cfg->fixed_len = (uint32_t)sizeof(struct trace_wire) + (stack >= 0 ? (uint32_t)sizeof(struct trace_wire_user) + cfg->stack_len : 0);
@@ -154,10 +160,8 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 		die("the kernel does not load the programs (root is needed)");
 	ob.program = lib->object_find_program_by_name(ob.o, name);
 	ob.shared = mmap(NULL, sizeof(*ob.shared), PROT_READ | PROT_WRITE, MAP_SHARED, lib->map_fd(map_of(ob.o, ".bss")), 0);
-	int ring = lib->map_fd(map_of(ob.o, "ring"));
-	ob.consumer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
-	ob.producer = mmap(NULL, 4096 + 2 * RING_LEN, PROT_READ, MAP_SHARED, ring, 4096);
-	if (ob.shared == MAP_FAILED || ob.consumer == MAP_FAILED || ob.producer == MAP_FAILED)
+	ob.rings = mmap(NULL, (size_t)cpus * RING_EACH, PROT_READ, MAP_SHARED, lib->map_fd(rings), 0);
+	if (ob.shared == MAP_FAILED || ob.rings == MAP_FAILED)
 		die("maps cannot be mapped");
 	memcpy(ob.shared->exit_ids, ids.exit_ids, sizeof(ids.exit_ids));
 	pid_t tid = getpid();
@@ -176,23 +180,24 @@ static void attach(struct object *ob)
 static void detach(struct object *ob)
 {
 	lib->link_destroy(ob->link);
-	__atomic_store_n(ob->consumer, __atomic_load_n(ob->producer, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+	for (long i = 0; i < sysconf(_SC_NPROCESSORS_CONF); i++)
+		ob->shared->cpu[i].tail = __atomic_load_n(&ob->shared->cpu[i].head, __ATOMIC_ACQUIRE);
 }
 
-static struct bpf_prog_info info_of(const struct object *ob)
+static struct bpf_prog_info info_of(const struct bpf_program *p)
 {
 	struct bpf_prog_info info = {0};
-	union bpf_attr attr = {.info = {.bpf_fd = (uint32_t)lib->program_fd(ob->program), .info_len = sizeof(info), .info = (uintptr_t)&info}};
+	union bpf_attr attr = {.info = {.bpf_fd = (uint32_t)lib->program_fd(p), .info_len = sizeof(info), .info = (uintptr_t)&info}};
 	if (syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr)) < 0)
 		die("the kernel does not tell of programs");
 	return info;
 }
 
-static unsigned memlock_of(const struct object *ob)
+static unsigned memlock_of(const struct bpf_program *p)
 {
 	char path[64], line[128];
 	unsigned n = 0;
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", lib->program_fd(ob->program));
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", lib->program_fd(p));
 	FILE *f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f))
 		sscanf(line, "memlock: %u", &n);
@@ -219,8 +224,8 @@ static void *slurp(const char *path, size_t *ret_len)
 
 static void sizes(struct object *ob, const char *name)
 {
-	struct bpf_prog_info i = info_of(ob);
-	printf("%s %zu %u %u %u\n", name, ob->len, i.xlated_prog_len, i.jited_prog_len, memlock_of(ob));
+	struct bpf_prog_info i = info_of(ob->program);
+	printf("%s %zu %u %u %u\n", name, ob->len, i.xlated_prog_len, i.jited_prog_len, memlock_of(ob->program));
 }
 
 static void encode(struct object obs[2], int rounds)
@@ -234,10 +239,10 @@ static void encode(struct object obs[2], int rounds)
 			for (int v = 0; v < 2; v++) {
 				struct object *ob = &obs[(v + r) % 2]; /* who is first changes */
 				attach(ob);
-				struct bpf_prog_info from = info_of(ob);
+				struct bpf_prog_info from = info_of(ob->program);
 				for (int i = 0; i < CALLS; i++)
 					calls[c]();
-				struct bpf_prog_info to = info_of(ob);
+				struct bpf_prog_info to = info_of(ob->program);
 				detach(ob);
 				printf("%s/%s %.0f ", ob == obs ? "table" : "switch", call_names[c],
 				       1000.0 * (double)(to.run_time_ns - from.run_time_ns) / (double)(to.run_cnt - from.run_cnt));
@@ -300,23 +305,32 @@ static void floors(struct object *empty, struct object plain, struct object stac
 	}
 }
 
-/* The slots of the next record in the ring, which is taken away. */
+/* Takes out time, number, CPU and what is in registers by chance. */
+static void hide_chance(uint8_t *rec)
+{
+	struct trace_wire w;
+	memcpy(&w, rec, sizeof(w));
+	w = (struct trace_wire){.nr = w.nr, .kind = w.kind, .flags = w.flags, .args = {w.args[0], w.args[1]}, .ret = w.ret};
+	memcpy(rec, &w, sizeof(w));
+}
+
+/* The next record in a ring, which is taken away. */
 static size_t take_record(struct object *ob, uint8_t *ret, size_t max)
 {
-	const uint8_t *ring = (const uint8_t *)ob->producer + 4096;
-	uint32_t head = *(const uint32_t *)(ring + (*ob->consumer & (RING_LEN - 1)));
-	size_t len = head & ~(TRACE_FRAME_BUSY | TRACE_FRAME_DISCARDED);
-	const uint8_t *rec = ring + (*ob->consumer & (RING_LEN - 1)) + TRACE_FRAME_LEN;
-	if (*ob->consumer == *ob->producer || len > max)
-		return 0;
-	memcpy(ret, rec, len);
-	*ob->consumer += trace_frame_len(head);
-	/* Time, number, CPU and what is in registers by chance. */
-	struct trace_wire w;
-	memcpy(&w, ret, sizeof(w));
-	w = (struct trace_wire){.nr = w.nr, .kind = w.kind, .flags = w.flags, .args = {w.args[0], w.args[1]}, .ret = w.ret};
-	memcpy(ret, &w, sizeof(w));
-	return len;
+	for (long i = 0; i < sysconf(_SC_NPROCESSORS_CONF); i++) {
+		struct trace_cpu *c = &ob->shared->cpu[i];
+		const uint8_t *frame = ob->rings + (size_t)i * RING_EACH + TRACE_RING_HEAD + (c->tail & (RING_LEN - 1));
+		if (c->tail == c->head)
+			continue;
+		uint32_t len = *(const uint32_t *)frame;
+		if (len > max)
+			return 0;
+		memcpy(ret, frame + TRACE_FRAME_LEN, len);
+		c->tail += trace_frame_len(len);
+		hide_chance(ret);
+		return len;
+	}
+	return 0;
 }
 
 static bool same(struct object obs[2])
@@ -330,7 +344,7 @@ static bool same(struct object obs[2])
 			calls[c]();
 			lib->link_destroy(obs[v].link);
 			len[v] = take_record(&obs[v], recs[v], sizeof(recs[v]));
-			detach(&(struct object){.consumer = obs[v].consumer, .producer = obs[v].producer, .link = NULL});
+			detach(&(struct object){.shared = obs[v].shared});
 		}
 		/* The stack below what was called holds the calls between. */
 		size_t fixed = sizeof(struct trace_wire);

@@ -265,6 +265,50 @@ static void test_statuses(void **state)
 	buf_fini(&g.text);
 }
 
+/* The hash of what a string was when the call began, as the kernel's side makes it. */
+static uint32_t path_hash(const char *text)
+{
+	uint64_t words[(4096 + TRACE_PATH_BLOCK) / 8] = {0}, len = strlen(text), hash = len;
+	memcpy(words, text, len);
+	for (size_t i = 0; i < len; i += TRACE_PATH_BLOCK) {
+		for (size_t j = 0; j < TRACE_PATH_BLOCK; j += 8)
+			hash = trace_path_step(hash, words[(i + j) / 8]);
+	}
+	return trace_path_hash(hash);
+}
+
+/* A string that is another one when the call has ended, or was not read when it began. */
+static void test_hashes(void **state)
+{
+	struct got g = {0};
+	struct trace_join *j = trace_join_new(take, &g);
+	_cleanup_buf_ struct buf b = {0};
+	struct trace_wire w = {.tid = 50, .nr = 80, .kind = TRACE_SYSCALL, .args = {0x1000}, .cpu = TRACE_WIRE_NO_CPU};
+	static const char longer[] = "/a/path/of/more/than/thirty/two/bytes";
+	const struct {
+		const char *begun, *ended;
+		uint8_t status;
+	} cases[] = {{"/tmp", "/tmp", TRACE_OK}, {"/tmp", "/tmq", TRACE_OK}, {"/tmp", "/tm", TRACE_OK}, {NULL, "/tmp", TRACE_OK},
+		{"", "", TRACE_OK}, {longer, longer, TRACE_OK}, {longer, "/a/path/of/more/than/thirty/two/byteS", TRACE_OK},
+		{"/tmp", "/tmp", TRACE_TRUNCATED}, {"/tmp", "", TRACE_FAULTED}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint32_t hash = cases[i].begun ? path_hash(cases[i].begun) : 0;
+		call_with(&b, w, (struct trace_wire_slot){.how = (uint8_t)(TRACE_WIRE_HASHED | cases[i].status), .full = hash}, cases[i].ended);
+	}
+	feed(j, &b);
+	expect(&g, "0 65535/0 0:50 - - nr 80 ret 0 [0 000 4/4 /tmp]\n"
+		   "0 65535/0 0:50 - - nr 80 ret 0 [0 500 4/4 /tmq]\n"
+		   "0 65535/0 0:50 - - nr 80 ret 0 [0 500 3/3 /tm]\n"
+		   "0 65535/0 0:50 - - nr 80 ret 0 [0 400 4/4 /tmp]\n"
+		   "0 65535/0 0:50 - - nr 80 ret 0 [0 000 0/0 ]\n"
+		   "0 65535/0 0:50 - - nr 80 ret 0 [0 000 37/37 /a/path/of/more/than/thirty/two/bytes]\n"
+		   "0 65535/0 0:50 - - nr 80 ret 0 [0 500 37/37 /a/path/of/more/than/thirty/two/byteS]\n"
+		   "0 65535/0 0:50 - - nr 80 ret 0 [0 200 4/0 /tmp]\n"
+		   "0 65535/0 0:50 - - nr 80 ret 0 [0 300 0/0 ]\n");
+	trace_join_free(j);
+	buf_fini(&g.text);
+}
+
 /* An event of a source without records comes back the same. */
 static void test_encode(void **state)
 {
@@ -561,7 +605,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gaps),         cmocka_unit_test(test_numbers_wrap), cmocka_unit_test(test_processes),
-		cmocka_unit_test(test_begun),        cmocka_unit_test(test_statuses),     cmocka_unit_test(test_encode),
+		cmocka_unit_test(test_begun),        cmocka_unit_test(test_statuses), cmocka_unit_test(test_encode),
+		cmocka_unit_test(test_hashes),
 		cmocka_unit_test(test_file),         cmocka_unit_test(test_file_damaged), cmocka_unit_test(test_file_limit),
 		cmocka_unit_test(test_file_rotated), cmocka_unit_test(test_file_events),
 	};

@@ -759,12 +759,10 @@ static void test_races(void **state)
 	finish(&t);
 	size_t raced_cnt = 0;
 	for (size_t i = 0; i < 3000 && !t.lost_cnt; i++) {
-		const struct trace_slot *end = slot(find_call(&t, "chdir", false, i), 0, 0);
-		const struct trace_slot *begun = slot(find_call(&t, "chdir", true, i), 0, 0);
-		assert_true(end->status == TRACE_OK || end->status == TRACE_RACED);
-		assert_int_equal(end->len, 4);
-		assert_memory_equal(end->data, begun->data, 4);
-		raced_cnt += end->status == TRACE_RACED;
+		const struct trace_slot *s = slot(find_call(&t, "chdir", false, i), 0, 0);
+		assert_true(s->status == TRACE_OK || s->status == TRACE_RACED);
+		assert_int_equal(s->len, 4);
+		raced_cnt += s->status == TRACE_RACED;
 	}
 	print_message("%zu of 3,000 paths were raced\n", raced_cnt);
 	clear(&t);

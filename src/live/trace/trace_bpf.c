@@ -12,21 +12,39 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
-#define RING_LEN (16u << 20)
+#define RING_LEN (16u << 20)     /* of a CPU, as long as there are few */
+#define RINGS_LEN (64u << 20)    /* of all */
+#define RING_LEN_LEAST (1u << 20)
+#define RING_LEN_SURE (2u << 20) /* older kernels refuse values above 4 MB */
+#define BATCH_LEN (256u << 10)
+#define RUN_LEN 16384            /* from here on records of one CPU are not copied */
+#define CLOCKS_NS 2000           /* what two readings of the clock may differ by */
 #define LINK_MAX 8
 
+/* The ring of one CPU. */
+struct ring {
+	struct trace_cpu *cpu;
+	const uint8_t *bytes; /* mapped */
+	uint64_t at, end;     /* what can be read, in bytes since the beginning */
+};
+
 /*
- * The ring is mapped and read here instead of by libbpf: what is complete is one range of bytes (it is mapped twice, so
- * that it has no seam), which a file takes as it is and which costs nothing per record.
+ * Rings are mapped and read here: what is complete is a range of bytes, which a file takes as it is. Records of several CPUs are
+ * put into the order of their times. What happens because of something else is never before it, since only records are taken that
+ * are older than the moment at which it was looked how far every ring is: one that was not yet there by then has
+ * no effects which are older.
  */
 struct trace_bpf {
 	const struct trace_bpf_lib *lib;
@@ -34,11 +52,15 @@ struct trace_bpf {
 	struct bpf_link *links[LINK_MAX];
 	size_t link_cnt;
 	struct trace_shared *shared; /* mapped: the programs' own */
-	bool is_raw, is_inverted, with_maps;
+	bool is_raw, is_inverted, with_maps, is_stopped;
 	int epoll_fd;
-	size_t page_len, ring_len;
-	uint64_t *consumer;       /* mapped, ours to write: how far was read */
-	const uint64_t *producer; /* mapped: how far the kernel has given out, and behind it the ring, twice */
+	size_t page_len, ring_len, rings_len;
+	struct ring *rings;       /* cpu_cnt of them */
+	void *rings_map;          /* mapped: all of them */
+	uint64_t *bell_taken;     /* mapped, ours to write: how often we were woken */
+	const uint64_t *bell_rung;
+	struct buf batch;         /* records of several CPUs */
+	uint64_t until, run_until;
 	struct buf seeds;         /* records of what was there before, framed */
 	struct map cgroups;       /* trace_seed_key() of those whose container was looked up */
 	size_t cpu_cnt;
@@ -147,19 +169,18 @@ static int set_rare(struct trace_bpf *t, const char *map, uint32_t idx, const ch
 	return t->lib->map_update_elem(t->lib->map_fd(t->lib->object_find_map_by_name(t->object, map)), &idx, &fd, 0);
 }
 
-static uint32_t pid_max(void)
+/* Bytes of a CPU's ring, and a value of the map. */
+static void set_ring_len(struct trace_bpf *t, struct trace_config *cfg, size_t len)
 {
-	unsigned v = TRACE_TIDS;
-	FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
-	if (f) {
-		if (fscanf(f, "%u", &v) != 1)
-			v = TRACE_TIDS;
-		fclose(f);
-	}
-	return v;
+	struct bpf_map *m = t->lib->object_find_map_by_name(t->object, "rings");
+	t->ring_len = len;
+	cfg->ring_mask = len - 1;
+	cfg->ring_room = len - TRACE_RING_RECORD;
+	t->lib->map_set_value_size(m, (uint32_t)(TRACE_RING_HEAD + len + TRACE_RING_RECORD));
+	t->lib->map_set_max_entries(m, (uint32_t)t->cpu_cnt);
 }
 
-static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_config *cfg)
+static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_config *cfg, size_t ring_len)
 {
 	size_t len;
 	const void *bytes = trace_bpf_object(t->is_raw, &len);
@@ -171,10 +192,12 @@ static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt
 	if (!c || !first_value(t, bss, sizeof(*t->shared)))
 		return err_new(ERR_INTERNAL, "the tracing programs are another scry's");
 	memcpy(c, cfg, sizeof(*c));
-	t->lib->map_set_max_entries(t->lib->object_find_map_by_name(t->object, "ring"), (uint32_t)t->ring_len);
-	if (opt->with_times)
-		t->lib->map_set_max_entries(t->lib->object_find_map_by_name(t->object, "times"), pid_max() + 1);
+	set_ring_len(t, c, ring_len);
 	int r = t->lib->object_load(t->object);
+	if (r == -E2BIG && ring_len > RING_LEN_SURE) {
+		t->lib->object_close(take_ptr(t->object));
+		return load(t, opt, cfg, RING_LEN_SURE);
+	}
 	if (r < 0)
 		return refused(-r, "load the tracing programs");
 	void *shared = mmap(NULL, sizeof(*t->shared), PROT_READ | PROT_WRITE, MAP_SHARED, t->lib->map_fd(bss), 0);
@@ -187,23 +210,40 @@ static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt
 	return NULL;
 }
 
-static struct err *map_ring(struct trace_bpf *t)
+static struct err *map_bell(struct trace_bpf *t)
 {
-	int fd = t->lib->map_fd(t->lib->object_find_map_by_name(t->object, "ring"));
-	void *consumer = mmap(NULL, t->page_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (consumer == MAP_FAILED)
+	int fd = t->lib->map_fd(t->lib->object_find_map_by_name(t->object, "bell"));
+	void *taken = mmap(NULL, t->page_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (taken == MAP_FAILED)
 		return err_os(errno, "mapping the ring of the tracing programs");
-	t->consumer = consumer;
-	const void *producer = mmap(NULL, t->page_len + 2 * t->ring_len, PROT_READ, MAP_SHARED, fd, (off_t)t->page_len);
-	if (producer == MAP_FAILED)
+	t->bell_taken = taken;
+	const void *rung = mmap(NULL, t->page_len, PROT_READ, MAP_SHARED, fd, (off_t)t->page_len);
+	if (rung == MAP_FAILED)
 		return err_os(errno, "mapping the ring of the tracing programs");
-	t->producer = producer;
+	t->bell_rung = rung;
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	/* Edge-triggered: nobody is woken by what is there already, which the timer takes, but by the kernel's call. */
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
 	if (t->epoll_fd < 0 || epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
 		return err_os(errno, "waiting for the ring of the tracing programs");
 	return NULL;
+}
+
+static struct err *map_rings(struct trace_bpf *t)
+{
+	int fd = t->lib->map_fd(t->lib->object_find_map_by_name(t->object, "rings"));
+	size_t each = TRACE_RING_HEAD + t->ring_len + TRACE_RING_RECORD;
+	t->rings_len = (each * t->cpu_cnt + t->page_len - 1) & ~(t->page_len - 1);
+	void *p = mmap(NULL, t->rings_len, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return err_os(errno, "mapping the rings of the tracing programs");
+	t->rings_map = p;
+	t->rings = calloc(t->cpu_cnt, sizeof(*t->rings));
+	if (!t->rings)
+		return &err_nomem;
+	for (size_t i = 0; i < t->cpu_cnt; i++)
+		t->rings[i] = (struct ring){.cpu = &t->shared->cpu[i], .bytes = (uint8_t *)p + i * each + TRACE_RING_HEAD};
+	return map_bell(t);
 }
 
 static struct err *attach(struct trace_bpf *t, const char *name)
@@ -233,11 +273,19 @@ static struct err *attach_all(struct trace_bpf *t, const struct trace_bpf_option
 	return e;
 }
 
+static size_t default_ring_len(size_t cpu_cnt)
+{
+	size_t len = RING_LEN;
+	while (len > RING_LEN_LEAST && len * cpu_cnt > RINGS_LEN)
+		len /= 2;
+	return len;
+}
+
 static struct err *open_hook(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_config *cfg, const struct trace_shared *ids)
 {
-	struct err *e = load(t, opt, cfg);
+	struct err *e = load(t, opt, cfg, opt->ring_len ? opt->ring_len : default_ring_len(t->cpu_cnt));
 	if (!e)
-		e = map_ring(t);
+		e = map_rings(t);
 	if (e)
 		return e;
 	memcpy(t->shared->exit_ids, ids->exit_ids, sizeof(ids->exit_ids));
@@ -250,8 +298,8 @@ static struct err *open_hook(struct trace_bpf *t, const struct trace_bpf_options
 static struct err *check_options(const struct trace_bpf_options *opt)
 {
 	uint32_t len = opt->ring_len;
-	if (len && (len < 65536 || len & (len - 1)))
-		return err_new(ERR_INVALID, "a ring of %u bytes: it must be a power of two from 65,536 on", len);
+	if (len && (len < TRACE_RING_MIN || len > 1u << 28 || len & (len - 1)))
+		return err_new(ERR_INVALID, "a ring of %u bytes: it must be a power of two from 65,536 to 268,435,456", len);
 	/* Threads are known to the kernel's side by their first numbers. */
 	struct stat st;
 	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != 0xeffffffc) {
@@ -278,8 +326,8 @@ struct err *trace_bpf_open(const struct trace_bpf_options *opt, struct trace_bpf
 		struct trace_bpf *t = calloc(1, sizeof(*t));
 		if (!t)
 			return &err_nomem;
-		*t = (struct trace_bpf){.lib = lib, .is_raw = raw, .epoll_fd = -1, .ring_len = opt->ring_len ? opt->ring_len : RING_LEN,
-			.page_len = (size_t)sysconf(_SC_PAGESIZE), .is_inverted = cfg->invert, .with_maps = opt->plan.with_maps,
+		*t = (struct trace_bpf){.lib = lib, .is_raw = raw, .epoll_fd = -1, .page_len = (size_t)sysconf(_SC_PAGESIZE),
+			.is_inverted = cfg->invert, .with_maps = opt->plan.with_maps,
 			.cpu_cnt = (size_t)MIN(sysconf(_SC_NPROCESSORS_CONF), (long)TRACE_CPUS)};
 		e = open_hook(t, opt, cfg, ids);
 		if (!e)
@@ -299,8 +347,13 @@ struct err *trace_bpf_open(const struct trace_bpf_options *opt, struct trace_bpf
 
 void trace_bpf_stop(struct trace_bpf *t)
 {
+	bool any = t->link_cnt;
 	while (t->link_cnt)
 		t->lib->link_destroy(t->links[--t->link_cnt]);
+	/* A program may still run elsewhere: what waits for all that have preemption off waits for it, too. */
+	if (any)
+		(void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	t->is_stopped = true;
 }
 
 void trace_bpf_close(struct trace_bpf *t)
@@ -310,10 +363,14 @@ void trace_bpf_close(struct trace_bpf *t)
 	trace_bpf_stop(t);
 	if (t->epoll_fd >= 0)
 		close(t->epoll_fd);
-	if (t->consumer)
-		munmap(t->consumer, t->page_len);
-	if (t->producer)
-		munmap((void *)(uintptr_t)t->producer, t->page_len + 2 * t->ring_len);
+	if (t->bell_taken)
+		munmap(t->bell_taken, t->page_len);
+	if (t->bell_rung)
+		munmap((void *)(uintptr_t)t->bell_rung, t->page_len);
+	if (t->rings_map)
+		munmap(t->rings_map, t->rings_len);
+	free(t->rings);
+	buf_fini(&t->batch);
 	if (t->shared)
 		munmap(t->shared, sizeof(*t->shared));
 	if (t->object)
@@ -348,6 +405,77 @@ static void look_up_container(struct trace_bpf *t, const uint8_t *rec, size_t le
 		trace_seed_cgroup(w.kind == TRACE_FORK ? (uint32_t)w.ret : w.tid, &p, &t->seeds);
 }
 
+static uint64_t time_at(const struct trace_bpf *t, const struct ring *r)
+{
+	return load_u64(r->bytes + (r->at & (t->ring_len - 1)) + TRACE_FRAME_LEN + offsetof(struct trace_wire, time), false);
+}
+
+/* How far each ring is, and up to which time records are taken now. */
+static void look_at_rings(struct trace_bpf *t)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	t->until = t->is_stopped ? UINT64_MAX : (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - CLOCKS_NS;
+	__atomic_store_n(t->bell_taken, __atomic_load_n(t->bell_rung, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+	for (size_t i = 0; i < t->cpu_cnt; i++) {
+		struct ring *r = &t->rings[i];
+		r->at = r->cpu->tail;
+		r->end = __atomic_load_n(&r->cpu->head, __ATOMIC_ACQUIRE);
+	}
+}
+
+/* The ring with the oldest record, and in t->run_until the time up to which no other one has any; null: there is nothing more. */
+static struct ring *next_run(struct trace_bpf *t)
+{
+	struct ring *first = NULL;
+	uint64_t least = UINT64_MAX, second = t->until;
+	for (size_t i = 0; i < t->cpu_cnt; i++) {
+		struct ring *r = &t->rings[i];
+		uint64_t time = r->at < r->end ? time_at(t, r) : UINT64_MAX;
+		if (r->at < r->end && (time < least || !first)) {
+			second = MIN(second, least);
+			least = time;
+			first = r;
+		} else {
+			second = MIN(second, time);
+		}
+	}
+	t->run_until = second;
+	return least <= t->until ? first : NULL;
+}
+
+static struct err *give_batch(struct trace_bpf *t, trace_chunk_fn *fn, void *ctx)
+{
+	struct err *e = t->batch.failed ? &err_nomem : t->batch.len ? fn(ctx, (const uint8_t *)t->batch.data, t->batch.len) : NULL;
+	t->batch.len = 0;
+	return e;
+}
+
+/* Takes the oldest records of this ring, until another one's are older or it begins anew: short runs are collected. */
+static struct err *take_run(struct trace_bpf *t, struct ring *r, trace_chunk_fn *fn, void *ctx, bool *ret_any)
+{
+	uint64_t from = r->at, begin = from & (t->ring_len - 1), len;
+	do {
+		const uint8_t *p = r->bytes + (r->at & (t->ring_len - 1));
+		uint32_t head = load_u32(p, false);
+		uint8_t kind = p[TRACE_FRAME_LEN + offsetof(struct trace_wire, kind)];
+		if (kind == TRACE_EXEC || kind == TRACE_FORK)
+			look_up_container(t, p + TRACE_FRAME_LEN, head);
+		r->at += trace_frame_len(head);
+		len = r->at - from;
+	} while (r->at < r->end && begin + len < t->ring_len && len < t->ring_len / 4 && time_at(t, r) <= t->run_until);
+	*ret_any = true;
+	struct err *e = NULL;
+	if (len >= RUN_LEN || t->batch.len >= BATCH_LEN)
+		e = give_batch(t, fn, ctx);
+	if (!e && len >= RUN_LEN)
+		e = fn(ctx, r->bytes + begin, len);
+	else if (!e)
+		buf_add(&t->batch, r->bytes + begin, len);
+	__atomic_store_n(&r->cpu->tail, r->at, __ATOMIC_RELEASE);
+	return e;
+}
+
 struct err *trace_bpf_drain(struct trace_bpf *t, trace_chunk_fn *fn, void *ctx, bool *ret_any)
 {
 	*ret_any = false;
@@ -360,24 +488,11 @@ struct err *trace_bpf_drain(struct trace_bpf *t, trace_chunk_fn *fn, void *ctx, 
 		if (e)
 			return e;
 	}
-	const uint8_t *ring = (const uint8_t *)t->producer + t->page_len;
-	uint64_t from = *t->consumer, end = __atomic_load_n(t->producer, __ATOMIC_ACQUIRE), at = from;
-	while (at < end && at - from < t->ring_len / 4) {
-		uint32_t head = __atomic_load_n((const uint32_t *)(ring + (at & (t->ring_len - 1))), __ATOMIC_ACQUIRE);
-		if (head & TRACE_FRAME_BUSY)
-			break;
-		const uint8_t *rec = ring + (at & (t->ring_len - 1)) + TRACE_FRAME_LEN;
-		uint8_t kind = rec[offsetof(struct trace_wire, kind)];
-		if (kind == TRACE_EXEC || kind == TRACE_FORK)
-			look_up_container(t, rec, head & ~TRACE_FRAME_DISCARDED);
-		at += trace_frame_len(head);
-	}
-	if (at == from)
-		return NULL;
-	*ret_any = true;
-	struct err *e = fn(ctx, ring + (from & (t->ring_len - 1)), at - from);
-	__atomic_store_n(t->consumer, at, __ATOMIC_RELEASE);
-	return e;
+	look_at_rings(t);
+	struct err *e = NULL;
+	for (struct ring *r; !e && (r = next_run(t));)
+		e = take_run(t, r, fn, ctx, ret_any);
+	return e ? e : give_batch(t, fn, ctx);
 }
 
 void trace_bpf_wait(struct trace_bpf *t, int ms)

@@ -46,7 +46,7 @@ struct trace_bpf_options {
 	uint32_t stack_len;  /* 0 to 2,048 */
 	bool with_times;     /* durations, for another program at every entry */
 	bool with_signals;
-	uint32_t ring_len;   /* bytes, a power of two from 64 KB; 0 = 16 MB */
+	uint32_t ring_len;   /* bytes for each CPU, a power of two from 64 KB to 256 MB; 0 = 16 MB, less where there are many CPUs */
 };
 
 /* Loads and attaches. Errors: ERR_ENV when this build, kernel or user cannot (the text says which, the fix what to do),
@@ -65,10 +65,11 @@ _must_use_ struct err *trace_bpf_add(struct trace_bpf *t, pid_t pid);
 /* Who takes what was recorded: `len` bytes of records framed as trace_frame.h has them, valid until it returns. */
 typedef struct err *trace_chunk_fn(void *ctx, const uint8_t *chunk, size_t len);
 
-/* Gives `fn` what is in the ring, at most a quarter of it at once. `*ret_any`: there was something. */
+/* Gives `fn` what is in the rings up to now, in order of time, at most a quarter of a ring at once. `*ret_any`: there was something. After
+ * trace_bpf_stop() that is all there is. */
 _must_use_ struct err *trace_bpf_drain(struct trace_bpf *t, trace_chunk_fn *fn, void *ctx, bool *ret_any);
 
-/* Waits until there is much in the ring, or for `ms` milliseconds, or a signal. */
+/* Waits until there is much in the rings, or for `ms` milliseconds, or a signal. */
 void trace_bpf_wait(struct trace_bpf *t, int ms);
 
 /* What every CPU has counted so far: `*ret_cnt` of them, valid until trace_bpf_close(). seen is what was recorded and what was lost. */

@@ -38,6 +38,7 @@ struct err *trace_bpf_lib(const struct trace_bpf_lib **ret)
 		{"bpf_map__name", (void **)&lib.map_name},
 		{"bpf_map__fd", (void **)&lib.map_fd},
 		{"bpf_map__set_max_entries", (void **)&lib.map_set_max_entries},
+		{"bpf_map__set_value_size", (void **)&lib.map_set_value_size},
 		{"bpf_map__initial_value", (void **)&lib.map_initial_value},
 		{"bpf_map_update_elem", (void **)&lib.map_update_elem},
 		{"bpf_program__fd", (void **)&lib.program_fd},

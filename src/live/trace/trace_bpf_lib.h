@@ -27,6 +27,7 @@ struct trace_bpf_lib {
 	const char *(*map_name)(const struct bpf_map *m);
 	int (*map_fd)(const struct bpf_map *m);
 	int (*map_set_max_entries)(struct bpf_map *m, uint32_t n);
+	int (*map_set_value_size)(struct bpf_map *m, uint32_t len);
 	void *(*map_initial_value)(struct bpf_map *m, size_t *ret_len);
 	int (*map_update_elem)(int fd, const void *key, const void *value, uint64_t flags);
 	int (*program_fd)(const struct bpf_program *p);

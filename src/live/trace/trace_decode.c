@@ -102,6 +102,29 @@ static void set_status(const struct trace_event *ev, struct trace_slot *s)
 		s->full = s->len;
 }
 
+static uint32_t hash_path(const uint8_t *bytes, size_t len)
+{
+	uint64_t hash = len;
+	for (size_t i = 0; i < (len + TRACE_PATH_BLOCK - 1) / TRACE_PATH_BLOCK * TRACE_PATH_BLOCK; i += 8) {
+		uint64_t word = 0;
+		if (i < len)
+			memcpy(&word, bytes + i, MIN(len - i, sizeof(word)));
+		hash = trace_path_step(hash, word);
+	}
+	return trace_path_hash(hash);
+}
+
+/* A string that was read when the call had ended: whether it was the same when it began. */
+static void compare_path(struct trace_slot *s, uint32_t was)
+{
+	if (!was || (s->status != TRACE_LATE && s->status != TRACE_TRUNCATED))
+		return;
+	if (hash_path(s->data, s->len) != was)
+		s->status = TRACE_RACED;
+	else if (s->status == TRACE_LATE)
+		s->status = TRACE_OK;
+}
+
 static bool read_slots(struct cur *c, struct trace_record *r, bool is_exact)
 {
 	unsigned paths = 0;
@@ -119,10 +142,15 @@ static bool read_slots(struct cur *c, struct trace_record *r, bool is_exact)
 			return false;
 		if (take_own(r, &s))
 			continue;
-		if (w.how & TRACE_WIRE_REVERSED && paths < 2)
+		bool is_call = r->kind == TRACE_SYSCALL, is_hashed = is_call && w.how & TRACE_WIRE_HASHED;
+		if (!is_call && w.how & TRACE_WIRE_REVERSED && paths < 2)
 			join_path(&s, r->paths[paths++]);
-		if (r->kind == TRACE_SYSCALL && !is_exact)
+		if (is_hashed)
+			s.full = 0;
+		if (is_call && !is_exact)
 			set_status(&r->ev, &s);
+		if (is_hashed)
+			compare_path(&s, w.full);
 		if (s.full < s.len)
 			s.full = 0;
 		if (r->ev.nslots < TRACE_SLOT_MAX)

@@ -162,13 +162,21 @@ static void fill_desc(const struct trace_plan *p, const struct sysc *s, unsigned
 	}
 }
 
-static bool has_strings(const struct sysc *s)
+/* Chooses strings that are looked at when the call begins, too; false: there is none. */
+static bool hash_paths(struct trace_desc *d, uint32_t path_size)
 {
-	for (unsigned i = 0; i < s->nargs; i++) {
-		if (s->a[i].fetch == SYSC_FETCH_STR)
-			return true;
+	uint32_t cnt = 0;
+	d->paths = 0;
+	for (unsigned i = 0; i < d->cnt && cnt < TRACE_PATH_CNT; i++) {
+		struct trace_read_arg *row = &d->rows[i];
+		if (row->read != TRACE_READ_STR || row->copy != path_size)
+			continue;
+		d->paths |= (row->how >> 16 & 7) << 8 * cnt++;
+		row->how |= (uint32_t)TRACE_WIRE_HASHED << 24;
 	}
-	return false;
+	for (unsigned i = cnt; i < 4; i++)
+		d->paths |= (uint32_t)TRACE_NO_PATH << 8 * i;
+	return cnt;
 }
 
 static void set_bit(uint64_t *bits, unsigned i)
@@ -198,6 +206,7 @@ void trace_plan_fill(const struct trace_plan *p, struct trace_config *cfg, struc
 #else
 	static const unsigned abis[2] = {TRACE_X86_64, TRACE_I386};
 #endif
+	cfg->path_size = 2 + (p->string_limit ? MIN(p->string_limit, (uint32_t)TRACE_LIMIT_MAX) : TRACE_LIMIT_MAX);
 	for (unsigned abi = 0; abi < 2; abi++) {
 		for (unsigned nr = 0; nr < TRACE_IDS; nr++) {
 			const struct sysc *s = nr < TRACE_IDS - 1 ? sysc_find(abis[abi], (int)nr) : NULL;
@@ -214,9 +223,13 @@ void trace_plan_fill(const struct trace_plan *p, struct trace_config *cfg, struc
 				continue;
 			fill_desc(p, s, abi, d);
 			bool is_exec = !strncmp(s->name, "execve", 6);
-			if (is_exec || (p->with_races && has_strings(s)))
+			if (is_exec)
 				d->flags |= TRACE_DESC_ENTRY_SLOTS;
-			if (d->flags & TRACE_DESC_ENTRY_SLOTS || s->flags & SYSC_NO_RETURN || (p->with_blocking && s->flags & SYSC_BLOCKS))
+			if (is_exec || s->flags & SYSC_NO_RETURN || (p->with_blocking && s->flags & SYSC_BLOCKS))
+				d->flags |= TRACE_DESC_ENTRY;
+			if (p->with_races && !is_exec && hash_paths(d, cfg->path_size))
+				d->flags |= TRACE_DESC_PATHS;
+			if (d->flags & (TRACE_DESC_ENTRY | TRACE_DESC_PATHS))
 				set_bit(shared->enter_ids[abi], nr);
 		}
 	}

@@ -25,7 +25,7 @@ struct trace_plan {
 	} *limits;
 	size_t limit_cnt;
 	bool with_blocking;     /* calls that may block have a record at their beginning, too */
-	bool with_races;        /* strings are read at the beginning, too */
+	bool with_races;        /* strings are read at the beginning, too, so that one that is changed meanwhile is known */
 	bool with_maps;         /* mappings that may be executed are recorded, whether mmap is wanted or not */
 };
 

@@ -55,7 +55,8 @@ enum {
 	TRACE_WIRE_STATUS_MASK = 7,
 	TRACE_WIRE_PART_SHIFT = 3,
 	TRACE_WIRE_PHASE_SHIFT = 6,
-	TRACE_WIRE_REVERSED = 0x80, /* a path as its components, last one first, each with its NUL */
+	TRACE_WIRE_REVERSED = 0x80, /* a path as its components, last one first, each with its NUL; not in records of calls */
+	TRACE_WIRE_HASHED = 0x80,   /* in records of calls alone */
 };
 
 /* A kind of record beside those of events: args are a CPU, the last number it has given, and 1 if what is missing up to
@@ -64,6 +65,25 @@ enum {
 
 /* Slots beside TRACE_ARG_*: FILE and AUXV are passed on for those who want to know what is mapped (trace_site.h). */
 enum { TRACE_WIRE_ARG_PROC = 24, TRACE_WIRE_ARG_AUXV, TRACE_WIRE_ARG_CONTAINER, TRACE_WIRE_ARG_FILE, TRACE_WIRE_ARG_NS };
+
+/*
+ * In a call's record a slot with TRACE_WIRE_HASHED is a string that was read when the call had ended; `full` is the hash of what was
+ * there when it began, 0 where that was not read. What was there itself would make another record of every call with a path.
+ */
+#define TRACE_PATH_BLOCK 32
+
+/* One word of the hash of `len` bytes, as many zeros behind them as make it a multiple of TRACE_PATH_BLOCK; begin with `len`. */
+static inline __attribute__((always_inline)) uint64_t trace_path_step(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+	return hash ^ hash >> 29;
+}
+
+/* And its end: never 0. */
+static inline __attribute__((always_inline)) uint32_t trace_path_hash(uint64_t hash)
+{
+	return (uint32_t)(hash >> 32) | 1;
+}
 
 /* What is known of a thread when it was made, became another program, or was found. */
 struct trace_wire_proc {
@@ -89,6 +109,7 @@ struct trace_wire_file {
 #define TRACE_IDS 512     /* the last stands for every number above */
 #define TRACE_CPUS 4096
 #define TRACE_TIDS (1u << 22)
+#define TRACE_BEGUN 65536
 #define TRACE_LIMIT_MAX 4096 /* bytes of one string or buffer */
 #define TRACE_MATCH_MAX 16
 
@@ -107,12 +128,12 @@ enum {
 	TRACE_READ_COMPAT = 1 << 3,   /* pointers in memory have 4 bytes */
 	TRACE_READ_IS_BASE = 1 << 4,  /* rows behind this one may refer to what it reads */
 	TRACE_READ_SRC_BASE = 1 << 5, /* src is an offset in that */
-	TRACE_READ_CNT_BASE = 1 << 6, /* cnt is */
+	TRACE_READ_CNT_BASE = 1 << 6, /* cnt is, if it is no TRACE_OFF_ONE */
 	TRACE_READ_CNT_32 = 1 << 7,   /* the number has 32 bits */
 };
 
-/* Offsets `src` and `cnt` may have, else: of the argument registers, and of a 1. */
-#define TRACE_OFF_ARGS 152
+/* Offsets `src` and `cnt` have, else: in the framed record, of the argument registers; and what stands for a 1. */
+#define TRACE_OFF_ARGS 32
 #define TRACE_OFF_ONE 0
 
 /* One row: a pointer and what is read there. Rows are in the order of work, which need not be that of arguments. */
@@ -129,19 +150,30 @@ struct trace_read_arg {
 };
 
 #define TRACE_ROWS 7
+#define TRACE_PATH_CNT 2
+#define TRACE_NO_PATH 0xff
 
 enum {
 	TRACE_DESC_ENTRY_SLOTS = 1 << 0, /* its arguments are read at entry, too */
 	TRACE_DESC_MAPS = 1 << 1,        /* mmap and its like: may make code */
 	TRACE_DESC_HIDDEN = 1 << 2,      /* nobody asked for it but for the sake of DESC_MAPS */
+	TRACE_DESC_ENTRY = 1 << 3,       /* it has a record at its beginning, too */
+	TRACE_DESC_PATHS = 1 << 4,       /* and its strings are looked at then */
+};
+
+/* What is kept of a call of a thread until it has ended. */
+struct trace_begun {
+	uint64_t time;
+	uint64_t paths; /* hashes of its strings, the first one in the lower half */
+	uint64_t tid;   /* whose it is: threads whose numbers have the same lower bits push each other out and go without */
 };
 
 struct trace_desc {
 	uint8_t cnt;
 	uint8_t flags;
 	uint8_t fd_arg; /* of DESC_MAPS: argument with the descriptor; 7: none */
-	uint8_t reserved1;
-	uint32_t reserved;
+	uint8_t reserved;
+	uint32_t paths;  /* of DESC_PATHS: its hashed strings' arguments, a byte each from the lowest; TRACE_NO_PATH: there is none more */
 	struct trace_read_arg rows[TRACE_ROWS];
 };
 
@@ -161,6 +193,10 @@ struct trace_config {
 	uint32_t with_signals;
 	uint32_t match;      /* bits of enum trace_match: predicates that must hold */
 	uint32_t comm_cnt;
+	uint32_t path_size;  /* bytes that are read of DESC_PATHS' strings at the beginning */
+	uint32_t reserved;
+	uint64_t ring_mask;  /* bytes of a CPU's ring, a power of two, less 1 */
+	uint64_t ring_room;  /* most bytes in it when a record may begin: its size less TRACE_RING_RECORD */
 	struct trace_match_ids uid, cgroup, pid_ns, mnt_ns, exe; /* exe: inode numbers, with the device in exe_dev */
 	uint32_t exe_dev[TRACE_MATCH_MAX];
 	char comm[TRACE_MATCH_MAX][16];
@@ -179,19 +215,31 @@ enum trace_match {
 /* Programs that others go on to. */
 enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_MAPS, TRACE_RARE_CNT };
 
-/* What one CPU has counted. seen = records in the ring + lost, always. */
+/*
+ * The ring of one CPU, which alone writes to it: TRACE_RING_HEAD bytes of its own, then the ring, then as much as the last record in
+ * it may reach over its end, so that none has a seam. Records are framed (trace_frame.h); one begins where the one before has ended,
+ * in bytes since the beginning modulo the ring's size.
+ */
+#define TRACE_RING_HEAD 4096
+#define TRACE_RING_RECORD 45056 /* what one record may take, with what is put down behind it meanwhile */
+#define TRACE_RING_MIN 65536
+
+/* What one CPU has counted. seen = records in its ring + lost, always. */
 struct trace_cpu {
 	uint64_t seen;
 	uint64_t lost; /* because the ring was full */
-	uint64_t reserved[6]; /* no two CPUs write to one cache line */
+	uint64_t head; /* bytes that were put into its ring */
+	uint64_t tail; /* bytes that were taken out: written by user space alone */
+	uint64_t reserved[4]; /* no two CPUs write to one cache line */
 };
 
 /* What both sides touch while it runs: the only writable globals. */
 struct trace_shared {
 	uint64_t exit_ids[2][TRACE_IDS / 64];  /* by ABI: calls with a record at their end */
-	uint64_t enter_ids[2][TRACE_IDS / 64]; /* and at their beginning */
+	uint64_t enter_ids[2][TRACE_IDS / 64]; /* and calls that are looked at when they begin */
 	struct trace_cpu cpu[TRACE_CPUS];
 	uint64_t threads[TRACE_TIDS / 64];
+	struct trace_begun begun[TRACE_BEGUN]; /* found by the lower bits of the thread's number */
 };
 
 #endif

@@ -26,8 +26,8 @@ typedef uint32_t __wsum;
 
 #include <bpf/bpf_helpers.h>
 
-enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PROG_ARRAY = 3, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27 };
-enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PROG_ARRAY = 3, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_F_MMAPABLE = 1 << 10, BPF_RB_FORCE_WAKEUP = 2 };
 
 #define KERNEL __attribute__((preserve_access_index))
 

@@ -15,33 +15,33 @@
 #define NAME_LEN 256
 #define AUXV_LEN (40 * 8)
 
-/* The end of the record so far is s->r.off, in bytes of s->buf. Where the next slot's bytes go: */
-static __always_inline void *next_slot(struct scratch *s)
+/* The end of the record so far is r->s->off, in bytes from its frame. Where the next slot's bytes go: */
+static __always_inline void *next_slot(struct rec *r)
 {
-	uint64_t off = s->r.off;
+	uint64_t off = r->s->off;
 	BOUND(off, BUF_LEN);
-	return s->buf + off + sizeof(struct trace_wire_slot);
+	return r->p + off + sizeof(struct trace_wire_slot);
 }
 
 /* Ends that slot, of which the caller has written `len` bytes of `full`. */
-static __always_inline void put_slot(struct scratch *s, uint32_t arg, uint32_t how, uint64_t len, uint64_t full)
+static __always_inline void put_slot(struct rec *r, uint32_t arg, uint32_t how, uint64_t len, uint64_t full)
 {
-	uint64_t off = s->r.off;
+	uint64_t off = r->s->off;
 	BOUND(off, BUF_LEN);
-	struct trace_wire_slot *slot = (struct trace_wire_slot *)(s->buf + off);
+	struct trace_wire_slot *slot = (struct trace_wire_slot *)(r->p + off);
 	slot->len = (uint16_t)len;
 	slot->arg = (uint8_t)arg;
 	slot->how = (uint8_t)how;
 	slot->full = (uint32_t)full;
-	s->r.off = (off + sizeof(*slot) + len + 7) & ~7ull;
+	r->s->off = (off + sizeof(*slot) + len + 7) & ~7ull;
 }
 
 /* A file's path as its components, last one first: what is mounted where is followed up to the root. */
-static __always_inline void put_path(struct scratch *s, uint32_t arg, struct vfsmount *mnt, struct dentry *dentry)
+static __always_inline void put_path(struct rec *r, uint32_t arg, struct vfsmount *mnt, struct dentry *dentry)
 {
 	uint32_t status = TRACE_TRUNCATED;
 	uint64_t mnt_off = __builtin_preserve_field_info(((struct mount *)0)->mnt, 0);
-	s->r.size = 0;
+	r->s->size = 0;
 
 	for (int i = 0; i < PATH_PARTS; i++) {
 		if (dentry == READ(mnt, mnt_root)) {
@@ -55,32 +55,32 @@ static __always_inline void put_path(struct scratch *s, uint32_t arg, struct vfs
 			continue;
 		}
 		struct dentry *parent = READ(dentry, d_parent);
-		uint64_t off = s->r.off, len = s->r.size;
+		uint64_t off = r->s->off, len = r->s->size;
 		BOUND(off, BUF_LEN);
 		BOUND(len, TRACE_LIMIT_MAX - NAME_LEN);
-		int64_t n = bpf_probe_read_kernel_str(s->buf + off + sizeof(struct trace_wire_slot) + len, NAME_LEN, READ(dentry, d_name.name));
+		int64_t n = bpf_probe_read_kernel_str(r->p + off + sizeof(struct trace_wire_slot) + len, NAME_LEN, READ(dentry, d_name.name));
 		if (n <= 0)
 			break;
-		s->r.size = len + n;
+		r->s->size = len + n;
 		if (parent == dentry) { /* in no folder: a memfd, a pipe */
 			status = TRACE_OK;
 			break;
 		}
 		dentry = parent;
 	}
-	put_slot(s, arg, status | TRACE_WIRE_REVERSED, s->r.size, 0);
+	put_slot(r, arg, status | TRACE_WIRE_REVERSED, r->s->size, 0);
 }
 
-static __always_inline void put_file(struct scratch *s, uint32_t arg, struct file *file)
+static __always_inline void put_file(struct rec *r, uint32_t arg, struct file *file)
 {
 	struct inode *inode = READ(file, f_inode);
 	struct super_block *sb = READ(inode, i_sb);
-	struct trace_wire_file *f = next_slot(s);
+	struct trace_wire_file *f = next_slot(r);
 	f->ino = READ(inode, i_ino);
 	f->dev = READ(sb, s_dev);
 	f->nlink = READ(inode, i_nlink);
-	put_slot(s, TRACE_WIRE_ARG_FILE, TRACE_OK, sizeof(*f), sizeof(*f));
-	put_path(s, arg, READ(file, f_path.mnt), READ(file, f_path.dentry));
+	put_slot(r, TRACE_WIRE_ARG_FILE, TRACE_OK, sizeof(*f), sizeof(*f));
+	put_path(r, arg, READ(file, f_path.mnt), READ(file, f_path.dentry));
 }
 
 static __always_inline uint64_t cgroup_of(struct task_struct *task)
@@ -105,9 +105,9 @@ static __always_inline uint32_t pid_ns_of(struct task_struct *task)
 	return READ(pid, ns.inum);
 }
 
-static __always_inline void put_proc(struct scratch *s, struct task_struct *task, const void *comm)
+static __always_inline void put_proc(struct rec *r, struct task_struct *task, const void *comm)
 {
-	struct trace_wire_proc *p = next_slot(s);
+	struct trace_wire_proc *p = next_slot(r);
 	struct task_struct *parent = READ(task, real_parent);
 	struct cred *cred = READ(task, cred);
 	p->start = READ(task, start_boottime);
@@ -120,22 +120,22 @@ static __always_inline void put_proc(struct scratch *s, struct task_struct *task
 	p->mnt_ns = mnt_ns_of(task);
 	__builtin_memset(p->comm, 0, sizeof(p->comm));
 	bpf_probe_read_kernel_str(p->comm, sizeof(p->comm), comm);
-	put_slot(s, TRACE_WIRE_ARG_PROC, TRACE_OK, sizeof(*p), sizeof(*p));
+	put_slot(r, TRACE_WIRE_ARG_PROC, TRACE_OK, sizeof(*p), sizeof(*p));
 }
 
 #define COMM(task) __builtin_preserve_access_index(&(task)->comm)
 
 /* The `full` bytes at `from` of the process's memory, as far as they are taken. */
-static __always_inline void put_memory(struct scratch *s, uint32_t arg, uint64_t from, uint64_t full)
+static __always_inline void put_memory(struct rec *r, uint32_t arg, uint64_t from, uint64_t full)
 {
 	uint64_t len = full;
 	uint32_t status = full > TRACE_LIMIT_MAX ? TRACE_TRUNCATED : TRACE_OK;
 	BOUND(len, TRACE_LIMIT_MAX);
-	if (bpf_probe_read_user(next_slot(s), (uint32_t)len, (void *)from)) {
+	if (bpf_probe_read_user(next_slot(r), (uint32_t)len, (void *)from)) {
 		len = 0;
 		status = TRACE_FAULTED;
 	}
-	put_slot(s, arg, status, len, full);
+	put_slot(r, arg, status, len, full);
 }
 
 static __always_inline bool has(const volatile struct trace_match_ids *m, uint64_t v)
@@ -179,17 +179,16 @@ static __always_inline bool has_exe(struct task_struct *task)
 	return false;
 }
 
-/* The page for a record about a thread, with all arguments 0; null: there is none. */
-static __always_inline struct scratch *begin_record(void)
+/* Begins a record about a thread, with all arguments 0; false: there is no room. */
+static __always_inline bool begin_record(struct rec *r)
 {
-	struct scratch *s = get_scratch();
-	if (!s)
-		return NULL;
-	struct trace_wire *w = (struct trace_wire *)s->buf;
+	if (!begin(r, bpf_get_smp_processor_id()))
+		return false;
+	struct trace_wire *w = WIRE(r);
 	__builtin_memset(w->args, 0, sizeof(w->args));
 	w->ret = 0;
-	s->r.off = HEAD_LEN;
-	return s;
+	r->s->off = HEAD_LEN;
+	return true;
 }
 
 /* Whether every kind of predicate that was given fits. */
@@ -213,15 +212,15 @@ int trace_fork(uint64_t *ctx)
 	if (!is_thread && !cfg.invert)
 		yes = (cfg.follow && was) || is_match(child);
 	set_recorded(tid, yes);
-	struct scratch *s = was || yes ? begin_record() : NULL;
-	if (!s)
+	struct rec rec, *r = &rec;
+	if (!(was || yes) || !begin_record(r))
 		return 0;
-	struct trace_wire *w = (struct trace_wire *)s->buf;
+	struct trace_wire *w = WIRE(r);
 	w->args[0] = is_thread ? 0x10000 : 0; /* CLONE_THREAD */
 	w->args[1] = tgid;
 	w->ret = tid;
-	put_proc(s, child, COMM(child));
-	send(s, TRACE_FORK, READ(parent, pid));
+	put_proc(r, child, COMM(child));
+	send(r, TRACE_FORK, READ(parent, pid));
 	return 0;
 }
 
@@ -237,22 +236,22 @@ int trace_exec(uint64_t *ctx)
 	if (old != tid)
 		set_recorded(old, false);
 	set_recorded(tid, yes);
-	struct scratch *s = was || yes ? begin_record() : NULL;
-	if (!s)
+	struct rec rec, *r = &rec;
+	if (!(was || yes) || !begin_record(r))
 		return 0;
-	struct trace_wire *w = (struct trace_wire *)s->buf;
+	struct trace_wire *w = WIRE(r);
 	w->args[0] = old;
 	struct mm_struct *mm = READ(task, mm);
 	struct fs_struct *fs = READ(task, fs);
 	uint64_t args = READ(mm, arg_start), env = READ(mm, env_start);
-	put_proc(s, task, COMM(task));
-	put_file(s, TRACE_ARG_EXE, READ(bprm, file));
-	put_path(s, TRACE_ARG_CWD, READ(fs, pwd.mnt), READ(fs, pwd.dentry));
-	put_memory(s, TRACE_ARG_ARGV, args, READ(mm, arg_end) - args);
-	put_memory(s, TRACE_ARG_ENVP, env, READ(mm, env_end) - env);
-	bpf_probe_read_kernel(next_slot(s), AUXV_LEN, __builtin_preserve_access_index(&mm->saved_auxv));
-	put_slot(s, TRACE_WIRE_ARG_AUXV, TRACE_OK, AUXV_LEN, 0);
-	send(s, TRACE_EXEC, tid);
+	put_proc(r, task, COMM(task));
+	put_file(r, TRACE_ARG_EXE, READ(bprm, file));
+	put_path(r, TRACE_ARG_CWD, READ(fs, pwd.mnt), READ(fs, pwd.dentry));
+	put_memory(r, TRACE_ARG_ARGV, args, READ(mm, arg_end) - args);
+	put_memory(r, TRACE_ARG_ENVP, env, READ(mm, env_end) - env);
+	bpf_probe_read_kernel(next_slot(r), AUXV_LEN, __builtin_preserve_access_index(&mm->saved_auxv));
+	put_slot(r, TRACE_WIRE_ARG_AUXV, TRACE_OK, AUXV_LEN, 0);
+	send(r, TRACE_EXEC, tid);
 	return 0;
 }
 
@@ -264,14 +263,14 @@ int trace_exit(uint64_t *ctx)
 	if (!is_recorded(tid))
 		return 0;
 	set_recorded(tid, false);
-	struct scratch *s = begin_record();
-	if (!s)
+	struct rec rec, *r = &rec;
+	if (!begin_record(r))
 		return 0;
-	struct trace_wire *w = (struct trace_wire *)s->buf;
+	struct trace_wire *w = WIRE(r);
 	struct signal_struct *signal = READ(task, signal);
 	w->args[0] = READ(signal, live.counter) == 0;
 	w->ret = READ(task, exit_code);
-	send(s, TRACE_EXIT, tid);
+	send(r, TRACE_EXIT, tid);
 	return 0;
 }
 
@@ -280,11 +279,11 @@ int trace_rename(uint64_t *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	uint32_t tid = READ(task, pid);
-	struct scratch *s = is_recorded(tid) ? begin_record() : NULL;
-	if (!s)
+	struct rec rec, *r = &rec;
+	if (!is_recorded(tid) || !begin_record(r))
 		return 0;
-	put_proc(s, task, (const void *)ctx[1]);
-	send(s, TRACE_PROCESS, tid);
+	put_proc(r, task, (const void *)ctx[1]);
+	send(r, TRACE_PROCESS, tid);
 	return 0;
 }
 
@@ -293,8 +292,8 @@ int trace_signal(uint64_t *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	uint32_t tid = READ(task, pid), sig = (uint32_t)ctx[0];
-	struct scratch *s = cfg.with_signals && is_recorded(tid) ? begin_record() : NULL;
-	if (!s)
+	struct rec rec, *r = &rec;
+	if (!cfg.with_signals || !is_recorded(tid) || !begin_record(r))
 		return 0;
 	struct {
 		int32_t signo, error, code, pad;
@@ -302,27 +301,33 @@ int trace_signal(uint64_t *ctx)
 	} info = {};
 	bpf_probe_read_kernel(&info, sizeof(info), (const void *)ctx[1]);
 	bool is_fault = info.code > 0 && (sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11);
-	struct trace_wire *w = (struct trace_wire *)s->buf;
+	struct trace_wire *w = WIRE(r);
 	w->args[0] = sig;
 	w->args[1] = (uint64_t)(int64_t)info.code;
 	w->args[2] = is_fault ? info.first : (uint32_t)info.first;
-	send(s, TRACE_SIGNAL, tid);
+	send(r, TRACE_SIGNAL, tid);
 	return 0;
+}
+
+static __always_inline uint64_t third_arg(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return LOAD(regs, user_regs.regs[2]);
+#else
+	return LOAD(regs, dx);
+#endif
 }
 
 /* After mmap, mprotect and pkey_mprotect that worked: a record of what may be executed now. */
 static __always_inline void put_mapping(struct pt_regs *regs, uint64_t nr, int64_t ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct scratch *s = begin_record();
-	if (!s || nr >= TRACE_IDS)
+	struct rec rec, *r = &rec;
+	if (nr >= TRACE_IDS || (ret < 0 && ret >= -4095) || !(third_arg(regs) & 4) || !begin_record(r)) /* PROT_EXEC */
 		return;
-	const volatile struct trace_desc *d = &cfg.desc[0][nr];
-	struct trace_wire *w = (struct trace_wire *)s->buf;
+	bool is_new = cfg.desc[0][nr].fd_arg < 6;
+	struct trace_wire *w = WIRE(r);
 	load_args(w, regs, 0);
-	bool is_new = d->fd_arg < 6;
-	if ((ret < 0 && ret >= -4095) || !(w->args[2] & 4)) /* PROT_EXEC */
-		return;
 	uint32_t fd = (uint32_t)w->args[4];
 	if (is_new) {
 		w->args[0] = ret;
@@ -335,13 +340,13 @@ static __always_inline void put_mapping(struct pt_regs *regs, uint64_t nr, int64
 		if (fd < READ(fdt, max_fds))
 			bpf_probe_read_kernel(&file, sizeof(file), table + fd);
 		if (file)
-			put_file(s, 0, file);
+			put_file(r, 0, file);
 	}
 	w->args[5] = 0;
 	if (!is_new)
 		w->args[3] = w->args[4] = 0;
 	w->ret = 0;
-	send(s, TRACE_MMAP, READ(task, pid));
+	send(r, TRACE_MMAP, READ(task, pid));
 }
 
 #endif

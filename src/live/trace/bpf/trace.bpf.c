@@ -5,8 +5,8 @@
  * The programs that run at every system call. What decides their cost, in this order: they run for calls nobody wants
  * (so the first thing looked at is a bit for the call, the second one for the thread), each helper call costs as much
  * as twenty instructions (so members are loaded through typed pointers), and code that is not there needs no verifier
- * (so one loop reads all arguments as a table says). A record of a call whose memory nobody reads is made in place in
- * the ring, any other in the scratch page of its CPU.
+ * (so one loop reads all arguments as a table says). A record is made where it stays, in the ring of its
+ * CPU (record.bpf.h).
  */
 char trace_license[] SEC("license") = "GPL"; /* the kernel gives helpers that read memory to such programs only */
 
@@ -21,49 +21,57 @@ struct {
 
 #define STEPS 32 /* copies one record may take: arguments, and elements of their arrays */
 
-#define AT(s, type, off) (*(type *)((uint8_t *)(s) + (off)))
+#define AT(p, type, off) (*(type *)((p) + (off)))
+
+/* What the table says of a call: by a way that hides from the compiler that the table is a constant of zeros. */
+static __always_inline const struct trace_desc *desc_of(uint64_t abi, uint64_t idx)
+{
+	const struct trace_desc *d = (const struct trace_desc *)&cfg.desc[abi][idx];
+	HIDE(d);
+	return d;
+}
 
 /* The copy of the next string or buffer of an array; false: there is none. */
-static __always_inline bool next_elem(struct scratch *s, uint32_t width)
+static __always_inline bool next_elem(struct state *s, uint8_t *p, uint32_t shift)
 {
-	uint64_t elem = s->r.elem, size = s->r.budget, src, full;
-	BOUND(elem, OFF_TMP + TMP_LEN);
-	if (width == 4) {
-		src = AT(s, uint32_t, elem);
-		full = AT(s, uint32_t, elem + 4);
+	uint64_t elem = s->elem, size = s->budget, src, full;
+	MASK(elem, OFF_MASK);
+	if (shift == 2) {
+		src = AT(p, uint32_t, elem);
+		full = AT(p, uint32_t, elem + 4);
 	} else {
-		src = AT(s, uint64_t, elem);
-		full = AT(s, uint64_t, elem + 8);
+		src = AT(p, uint64_t, elem);
+		full = AT(p, uint64_t, elem + 8);
 	}
-	s->r.elem = elem + s->r.stride;
-	s->r.left--;
-	s->r.src = src;
-	if (s->r.read == TRACE_READ_STR) {
-		s->r.size = size + 2;
-		s->r.full = s->r.left ? 0 : TRACE_LIMIT_MAX + 1; /* there was no null pointer */
+	s->elem = elem + s->stride;
+	s->left--;
+	s->src = src;
+	if (s->read == TRACE_READ_STR) {
+		s->size = size + 2;
+		s->full = s->left ? 0 : TRACE_LIMIT_MAX + 1; /* there was no null pointer */
 		if (!src)
-			s->r.left = 0;
+			s->left = 0;
 		return src;
 	}
-	s->r.size = size < full ? size : full;
-	s->r.full = full;
+	s->size = size < full ? size : full;
+	s->full = full;
 	return full;
 }
 
 /* The copy of a row of the table; false: not of this call. */
-static __always_inline bool next_row(struct scratch *s, const volatile struct trace_read_arg *a, uint32_t width)
+static __always_inline bool next_row(struct state *s, uint8_t *p, const struct trace_read_arg *a, uint32_t shift, bool is_exec)
 {
-	uint64_t flags = a->flags, ret = ((struct trace_wire *)s->buf)->ret, is_out = ~ret >> 63 & flags >> 1;
-	uint64_t base = s->r.base, src = a->src, cnt = a->cnt, off = (s->r.off + 7) & ~7ull;
+	uint64_t flags = a->flags, ret = AT(p, uint64_t, FRAME_LEN + offsetof(struct trace_wire, ret)), is_out = ~ret >> 63 & flags >> 1;
+	uint64_t base = s->base, src = a->src, cnt = a->cnt, off = (s->off + 7) & ~7ull;
 	if (!(flags >> is_out & 1))
 		return false;
-	BOUND(base, OFF_BUF + BUF_LEN);
-	if (flags & TRACE_READ_SRC_BASE)
+	MASK(base, OFF_MASK);
+	if (!is_exec && flags & TRACE_READ_SRC_BASE)
 		src += base;
-	src = AT(s, uint64_t, src);
+	src = AT(p, uint64_t, src);
 	if (flags & TRACE_READ_CNT_BASE)
 		cnt += base;
-	cnt = AT(s, uint64_t, cnt);
+	cnt = is_exec ? 0 : a->cnt ? AT(p, uint64_t, cnt) : 1;
 	if (flags & TRACE_READ_CNT_32)
 		cnt = (uint32_t)cnt;
 	if (is_out & flags >> 2 && cnt > ret) /* TRACE_READ_BY_RET */
@@ -71,178 +79,157 @@ static __always_inline bool next_row(struct scratch *s, const volatile struct tr
 	if (cnt > 0x7fffffff)
 		cnt = 0x7fffffff;
 
-	BOUND(off, OFF_BUF + BUF_LEN);
+	MASK(off, OFF_MASK);
 	uint64_t elem_len = a->size, full = cnt * elem_len, size = a->copy, read = a->read;
-	s->r.budget = a->limit;
-	AT(s, uint32_t, off) = a->how | (uint32_t)is_out << (24 + TRACE_WIRE_PHASE_SHIFT);
-	AT(s, uint32_t, off + 4) = (uint32_t)full;
-	s->r.slot = off;
+	s->budget = a->limit;
+	uint32_t how = a->how, was = (uint32_t)full;
+	if (how >> 31) { /* TRACE_WIRE_HASHED */
+		was = (uint32_t)s->paths;
+		s->paths >>= 32;
+	}
+	AT(p, uint32_t, off) = how | (uint32_t)is_out << (24 + TRACE_WIRE_PHASE_SHIFT);
+	AT(p, uint32_t, off + 4) = was;
+	s->slot = off;
 	if (flags & TRACE_READ_IS_BASE)
-		s->r.base = off;
-	s->r.off = off + sizeof(struct trace_wire_slot);
-	s->r.read = read;
-	s->r.stride = 0;
-	if (read == TRACE_READ_DATA) {
-		s->r.stride = 2 * width;
-		s->r.elem = base + sizeof(struct trace_wire_slot);
-		s->r.left = AT(s, uint16_t, base) / (2 * width);
+		s->base = off;
+	s->off = off + sizeof(struct trace_wire_slot);
+	s->read = read;
+	s->stride = 0;
+	if (!is_exec && read == TRACE_READ_DATA) {
+		s->stride = 2 << shift;
+		s->elem = base + sizeof(struct trace_wire_slot);
+		s->left = AT(p, uint16_t, base) >> (shift + 1);
 		return false;
 	}
-	if (elem_len && size > full)
+	if (!is_exec && elem_len && size > full)
 		size = full;
-	s->r.src = src;
-	s->r.size = size;
-	s->r.full = full;
+	s->src = src;
+	s->size = size;
+	s->full = full;
 	return src && size;
 }
 
 /*
  * Reads what the arguments lead to into slots from `off` on; gives where they end. A step of the loop is one
- * copy: what a row of the table says, else the next string or buffer of the array that was copied before, else the
- * rest of its page when a copy failed. So all of it has one place that copies and one that tells how that went.
+ * copy: what a row of the table says, else the next string or buffer of the array that was copied before. So all of it has
+ * one place that copies and one that tells how that went. `is_exec`: there are only strings and arrays of them, which saves the verifier work.
  */
-static __always_inline uint64_t read_args(struct scratch *s, const volatile struct trace_desc *d, uint32_t width)
+static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const struct trace_desc *d, uint32_t shift, bool is_exec)
 {
-	s->r.off = OFF_BUF + cfg.fixed_len;
-	s->r.one = 1;
-	s->r.left = s->r.next = s->r.again = 0;
+	s->off = FRAME_LEN + cfg.fixed_len;
+	s->left = s->next = 0;
 
 	for (int step = 0; step < STEPS; step++) {
-		if (s->r.again) {
-			uint64_t rest = 4096 - (s->r.src & 4095);
-			if (s->r.size > rest)
-				s->r.size = rest;
-		} else if (s->r.left) {
-			if (!next_elem(s, width))
+		if (s->left) {
+			if (!next_elem(s, p, shift))
 				continue;
 		} else {
-			uint64_t next = s->r.next;
-			if (next >= d->cnt || next >= TRACE_ROWS || s->r.off > OFF_BUF + BUF_LEN - 8)
+			uint64_t next = s->next;
+			if (next >= d->cnt || next >= TRACE_ROWS || s->off > BUF_LEN - 8)
 				break;
-			s->r.next = next + 1;
-			if (!next_row(s, &d->rows[next], width))
+			s->next = next + 1;
+			if (!next_row(s, p, &d->rows[next], shift, is_exec))
 				continue;
 		}
 
-		uint64_t read = s->r.read, size = s->r.size, dst = s->r.off, slot = s->r.slot, got, status = 0;
-		void *src = (void *)s->r.src;
+		uint64_t read = s->read, size = s->size, dst = s->off, slot = s->slot, got, status = 0, src = s->src;
 		if (read == TRACE_READ_STRV)
 			dst = OFF_TMP;
-		BOUND(dst, OFF_TMP);
-		BOUND(size, TRACE_LIMIT_MAX + 2);
+		MASK(dst, OFF_MASK);
+		MASK(size, LEN_MASK);
 		got = size;
 		int64_t n;
 		if (read == TRACE_READ_STR) {
-			n = bpf_probe_read_user_str((uint8_t *)s + dst, (uint32_t)size, src);
+			n = bpf_probe_read_user_str(p + dst, (uint32_t)size, (void *)src);
 			got = n;
 		} else {
-			n = bpf_probe_read_user((uint8_t *)s + dst, (uint32_t)size, src);
+			n = bpf_probe_read_user(p + dst, (uint32_t)size, (void *)src);
 		}
-		if (n < 0) {
-			if (!s->r.again) {
-				s->r.again = 1;
-				if (read == TRACE_READ_STR)
-					s->r.read = TRACE_READ_BYTES;
-				continue;
-			}
-			got = 0;
-		}
-		if (read == TRACE_READ_STR) {
-			if (got == size) {
-				status = TRACE_TRUNCATED;
-				got -= 2;
-			} else if (got && !s->r.stride) {
-				got--; /* only the strings of an array keep their NUL */
-			}
-		}
-		if (got < s->r.full)
-			status = TRACE_TRUNCATED;
-		if (s->r.again)
+		if (n < 0) { /* then what lies before the next page */
+			got = 4096 - (src & 4095);
+			if (got > size)
+				got = size;
+			if (bpf_probe_read_user(p + dst, (uint32_t)got, (void *)src))
+				got = 0;
 			status = TRACE_FAULTED;
-		BOUND(slot, OFF_BUF + BUF_LEN);
+		} else if (read == TRACE_READ_STR && got == size) {
+			got -= 2;
+			status = TRACE_TRUNCATED;
+		} else if (read == TRACE_READ_STR && !s->stride) {
+			got--; /* only the strings of an array keep their NUL */
+		} else if (got < s->full) {
+			status = TRACE_TRUNCATED;
+		}
+		MASK(slot, OFF_MASK);
 		if (status) {
-			AT(s, uint8_t, slot + 3) |= (uint8_t)status;
-			s->r.left = s->r.again = 0;
+			AT(p, uint8_t, slot + 3) |= (uint8_t)status;
+			s->left = 0;
 		}
 		if (read == TRACE_READ_STRV) {
-			s->r.elem = OFF_TMP;
-			s->r.stride = width;
-			s->r.left = got / width;
-			s->r.read = TRACE_READ_STR;
+			s->elem = OFF_TMP;
+			s->stride = 1 << shift;
+			s->left = got >> shift;
+			s->read = TRACE_READ_STR;
 			continue;
 		}
-		AT(s, uint16_t, slot) += got;
-		s->r.off += got;
-		s->r.budget -= got; /* of use in arrays alone */
+		AT(p, uint16_t, slot) += got;
+		s->off += got;
+		s->budget -= got; /* of use in arrays alone */
 	}
-	return (s->r.off + 7) & ~7ull;
+	return (s->off + 7) & ~7ull;
 }
 
-enum which { EXIT, ENTRY, MAPS_EXIT, COMPAT_EXIT, COMPAT_ENTRY };
+enum which { EXIT, ENTRY, COMPAT_EXIT, COMPAT_ENTRY };
 
-/* One call of a thread that is recorded: the record at its end or beginning. */
+/* One call of a thread that is recorded: the record at its end, or at its beginning, when the caller knows that it is wanted. */
 static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr, int64_t ret, enum which which)
 {
 	bool is_entry = which == ENTRY || which == COMPAT_ENTRY;
 	uint32_t abi = which == COMPAT_ENTRY || which == COMPAT_EXIT;
 	uint64_t idx = nr < TRACE_IDS - 1 ? nr : TRACE_IDS - 1; /* the last bit and row are for all that have none of their own */
-	if (!((is_entry ? shared.enter_ids : shared.exit_ids)[abi][idx / 64] >> (idx % 64) & 1))
+	if (!is_entry && !(shared.exit_ids[abi][idx / 64] >> (idx % 64) & 1))
 		return;
 	struct task_struct *task = bpf_get_current_task_btf();
 	uint32_t tid = LOAD(task, pid);
-	if (!is_recorded(tid))
+	if (!is_entry && !is_recorded(tid))
 		return;
-	const volatile struct trace_desc *d = &cfg.desc[abi][idx];
-	uint64_t cpu = LOAD(task, thread_info.cpu), len = cfg.fixed_len, flags = d->flags;
-	if (which == EXIT && flags & TRACE_DESC_MAPS) {
-		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_MAPS);
+	const struct trace_desc *d = desc_of(abi, idx);
+	uint64_t cpu = LOAD(task, thread_info.cpu), flags = d->flags;
+	if (which == EXIT && flags & TRACE_DESC_HIDDEN)
+		goto maps;
+	struct rec rec, *r = &rec;
+	if (!begin(r, cpu))
 		return;
-	}
-	struct trace_cpu *c = &shared.cpu[cpu % TRACE_CPUS];
-	uint32_t seq = (uint32_t)++c->seen;
-	struct scratch *s = NULL;
-	struct trace_wire *w;
-	if (d->cnt && (!is_entry || flags & TRACE_DESC_ENTRY_SLOTS)) {
-		s = get_scratch();
-		w = s ? (struct trace_wire *)s->buf : NULL;
-	} else {
-		w = bpf_ringbuf_reserve(&ring, cfg.fixed_len, 0);
-	}
-	if (!w)
-		goto lost;
+	struct trace_wire *w = WIRE(r);
 	w->time = bpf_ktime_get_boot_ns();
 	w->tid = tid;
-	w->seq = seq;
 	w->nr = (int32_t)nr;
 	w->cpu = (uint16_t)cpu;
 	w->kind = TRACE_SYSCALL;
 	w->flags = (uint8_t)(cfg.flags | abi << TRACE_WIRE_ABI_SHIFT | is_entry * TRACE_WIRE_ENTRY);
 	load_args(w, regs, abi);
 	w->ret = ret;
-	uint64_t *behind = (uint64_t *)(w + 1);
+	uint64_t *behind = (uint64_t *)(w + 1), len = FRAME_LEN + cfg.fixed_len;
+	struct trace_begun *b = &shared.begun[tid % TRACE_BEGUN];
 	if (cfg.flags & TRACE_WIRE_TIMED) {
-		uint64_t *began = bpf_map_lookup_elem(&times, &tid);
 		*behind = 0;
-		if (began && *began && !is_entry) {
-			*behind = w->time - *began;
-			*began = 0;
-		}
+		if (!is_entry && b->tid == tid)
+			*behind = w->time - b->time;
 		behind++;
 	}
 	if (cfg.flags & TRACE_WIRE_USER)
 		put_user((struct trace_wire_user *)behind, regs);
-	uint64_t how = wake(seq);
-	if (s) {
-		len = read_args(s, d, abi ? 4 : 8) - OFF_BUF;
-		BOUND(len, BUF_LEN + BUF_TAIL);
-		if (bpf_ringbuf_output(&ring, w, len, how))
-			goto lost;
-	} else {
-		bpf_ringbuf_submit(w, how);
+	if (d->cnt && (!is_entry || (!abi && flags & TRACE_DESC_ENTRY_SLOTS))) {
+		r->s->paths = !is_entry && b->tid == tid ? b->paths : 0;
+		len = read_args(r->s, r->p, d, abi ? 2 : 3, is_entry);
 	}
-	return;
-lost:
-	c->lost++;
+	if (cfg.flags & TRACE_WIRE_TIMED && !is_entry) /* a new thread is first seen at a call's end, and may have an old one's number */
+		b->tid = 0;
+	MASK(len, OFF_MASK);
+	end(r, len);
+maps:
+	if (which == EXIT && flags & TRACE_DESC_MAPS)
+		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_MAPS);
 }
 
 /*
@@ -272,29 +259,77 @@ int trace_sys_exit(uint64_t *ctx)
 	return 0;
 }
 
-/* Keeps when a call began that will have a record at its end. */
-static __always_inline void begin_time(uint64_t nr)
+/* The string at `src` as a hash, 0 where it cannot be read. It is read to where the next record will be: `p` is the ring's end. */
+static __always_inline uint64_t hash_string(uint8_t *p, const void *src, uint64_t size)
+{
+	MASK(size, LEN_MASK);
+	int64_t n = bpf_probe_read_user_str(p, (uint32_t)size, src);
+	if (n <= 0)
+		return 0;
+	uint64_t len = (uint64_t)n < size ? n - 1 : n - 2, hash = len;
+	MASK(len, LEN_MASK);
+	uint64_t *word = (uint64_t *)(p + len);
+	word[0] = word[1] = word[2] = word[3] = 0;
+	word = (uint64_t *)p;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < TRACE_LIMIT_MAX && i < len; i += TRACE_PATH_BLOCK, word += 4) {
+		hash = trace_path_step(hash, word[0]);
+		hash = trace_path_step(hash, word[1]);
+		hash = trace_path_step(hash, word[2]);
+		hash = trace_path_step(hash, word[3]);
+	}
+	return trace_path_hash(hash);
+}
+
+static __always_inline uint64_t hash_paths(struct pt_regs *regs, uint32_t abi, const struct trace_desc *d)
+{
+	struct rec rec, *r = &rec;
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!find_room(r, LOAD(task, thread_info.cpu)))
+		return 0;
+	load_args(WIRE(r), regs, abi);
+	uint64_t paths = 0, shift = 0;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < TRACE_PATH_CNT; i++) {
+		uint64_t arg = d->paths >> 8 * i & 0xff;
+		if (arg == TRACE_NO_PATH)
+			break;
+		paths |= hash_string(r->p + HEAD_LEN, (const void *)WIRE(r)->args[arg & 7], cfg.path_size) << shift;
+		shift += 32;
+	}
+	return paths;
+}
+
+/* What has to be known of a call's beginning when it has ended, and its own record if it has one. */
+static __always_inline void enter(struct pt_regs *regs, uint64_t nr, uint32_t abi)
 {
 	uint64_t idx = nr < TRACE_IDS - 1 ? nr : TRACE_IDS - 1;
-	if (!(shared.exit_ids[0][idx / 64] >> (idx % 64) & 1))
+	bool is_timed = cfg.flags & TRACE_WIRE_TIMED && shared.exit_ids[abi][idx / 64] >> (idx % 64) & 1;
+	if (!is_timed && !(shared.enter_ids[abi][idx / 64] >> (idx % 64) & 1))
 		return;
 	struct task_struct *task = bpf_get_current_task_btf();
 	uint32_t tid = LOAD(task, pid);
-	uint64_t *began = is_recorded(tid) ? bpf_map_lookup_elem(&times, &tid) : NULL;
-	if (began)
-		*began = bpf_ktime_get_boot_ns();
+	const struct trace_desc *d = desc_of(abi, idx);
+	if (!is_recorded(tid))
+		return;
+	struct trace_begun *b = &shared.begun[tid % TRACE_BEGUN];
+	if (is_timed || d->flags & TRACE_DESC_PATHS) {
+		b->paths = d->flags & TRACE_DESC_PATHS ? hash_paths(regs, abi, d) : 0;
+		b->time = is_timed ? bpf_ktime_get_boot_ns() : 0;
+		b->tid = tid;
+	}
+	if (d->flags & TRACE_DESC_ENTRY)
+		record(NULL, regs, nr, -38, abi ? COMPAT_ENTRY : ENTRY);
 }
 
 SEC(HOOK("sys_enter"))
 int trace_sys_enter(uint64_t *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	if (cfg.flags & TRACE_WIRE_TIMED)
-		begin_time(ctx[1]);
 	if (is_compat(regs))
 		bpf_tail_call(ctx, &rare_enter, TRACE_RARE_COMPAT);
 	else
-		record(ctx, regs, ctx[1], -38, ENTRY);
+		enter(regs, ctx[1], 0);
 	return 0;
 }
 
@@ -302,10 +337,7 @@ SEC(HOOK("sys_exit"))
 int trace_maps_exit(uint64_t *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	uint64_t nr = SYSCALL_NR(regs);
-	if (nr < TRACE_IDS && !(cfg.desc[0][nr].flags & TRACE_DESC_HIDDEN))
-		record(ctx, regs, nr, (int64_t)ctx[1], MAPS_EXIT);
-	put_mapping(regs, nr, (int64_t)ctx[1]);
+	put_mapping(regs, SYSCALL_NR(regs), (int64_t)ctx[1]);
 	return 0;
 }
 
@@ -320,6 +352,6 @@ int trace_compat_exit(uint64_t *ctx)
 SEC(HOOK("sys_enter"))
 int trace_compat_enter(uint64_t *ctx)
 {
-	record(ctx, (struct pt_regs *)ctx[0], ctx[1], -38, COMPAT_ENTRY);
+	enter((struct pt_regs *)ctx[0], ctx[1], 1);
 	return 0;
 }
