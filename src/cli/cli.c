@@ -162,7 +162,7 @@ static struct err *cli_option(struct cli *c, const char *word, const char *next,
 		*load = value ? value : next;
 		return *load ? NULL : err_new(ERR_INVALID, "--%.*s needs a value", (int)len, name);
 	}
-	if (!p || p->is_positional)
+	if (!p || p->is_positional || p->is_served)
 		return cli_unknown_option(c, word);
 	if (p->type == OPS_FLAG)
 		return ops_args_set(&c->args, p, value);

@@ -75,6 +75,8 @@ static struct err *probe_options(struct probing *t)
 	uint64_t pid = ops_arg_u64(a, "pid", 0);
 	if (pid > INT_MAX || (!pid && ops_arg_is_set(a, "pid")))
 		return err_new(ERR_INVALID, "-p: there is no such process");
+	if (t->c.project || t->c.load[0] || t->c.load[1] || t->c.load[2])
+		return err_new(ERR_INVALID, "probe: takes the file itself, as processes run it: no --project and no load options");
 	if (pid && r->argv)
 		return err_new(ERR_INVALID, "either a process by -p or a program behind --");
 	r->o = (struct ses_probe_opts){
@@ -92,7 +94,7 @@ static struct err *probe_target(struct probing *t, int *ret_status)
 	struct ses_opts opts = {.no_store = t->c.no_store, .cancel = cli_stop()};
 	struct ses_call call = {.cancel = cli_stop(), .caps = ~(uint32_t)0};
 	struct ses *s = NULL;
-	struct err *e = ses_open(ops_arg_str(&t->c.args, "file"), &opts, &s);
+	struct err *e = ses_open(t->c.file, &opts, &s);
 	if (e)
 		return e;
 	struct ses_snap *sn = ses_snap_get(s);

@@ -6,6 +6,8 @@
 #include "mcp/mcp.h"
 
 #include "mcp/mcp_int.h"
+
+#include "session/ses_stream.h"
 #include "rpc/lines.h"
 
 #include <errno.h>
@@ -463,6 +465,7 @@ int mcp_main(int argc, char **argv)
 	struct ops_args args;
 	if (!m)
 		return ops_fail(&err_nomem, NULL);
+	ses_stream_set_program("/proc/self/exe");
 	m->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	m->has_work = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	ops_args_init(&args, ops_find("mcp"), &a);
@@ -474,6 +477,7 @@ int mcp_main(int argc, char **argv)
 	if (!e)
 		e = serve(m);
 	int status = e ? ops_fail(e, NULL) : mcp_stopped ? 130 : 0;
+	ses_stream_drop(1);
 	mcp_dbs_close(m);
 	for (size_t i = 0; i < MCP_RESTS_MAX; i++)
 		mcp_rest_free(m->rests[i]);

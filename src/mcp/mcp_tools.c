@@ -71,7 +71,8 @@ static void put_param(struct json *j, const struct ops_param *p)
 /* What front ends say in other words, or an agent has no use for. */
 static bool is_hidden(const char *name)
 {
-	static const char *const names[] = {"etag", "author", "author_kind", "max_bytes", "offset", "sort"};
+	static const char *const names[] = {"etag", "author", "author_kind", "max_bytes", "offset", "sort",
+					    "cmd", "output", "to", "table", "capture"};
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (!strcmp(name, names[i]))
 			return true;
@@ -116,13 +117,14 @@ static const struct tool tools[] = {
 	 SES_CAP_EDIT, "edit", true, false, run_edit},
 	{"run", "Run Python (code), or an operation that runs the target or writes files, with its params.", CAPS_RUN, CAPS_RUN, NULL, true, false,
 	 run_run},
-	{"trace", "Watch the running program: system calls and probes.", SES_CAP_TRACE, SES_CAP_TRACE, NULL, true, false, run_trace},
+	{"trace", "Watch processes that run: system calls (op trace), calls of functions (probe). What goes on has next; cursor reads on.",
+	 SES_CAP_TRACE, SES_CAP_TRACE, "trace", true, false, run_trace},
 	{"reference", "Which operation does it, and what it takes.", SES_CAP_READ, 0, "reference", false, true, run_reference},
 };
 
 static bool has_op(const struct tool *t, const struct ops_op *op)
 {
-	return (op->cap & t->op_caps) && !op->is_command && op->shape != OPS_TEXT;
+	return (op->cap & t->op_caps) && ops_is_served(op) && op->shape != OPS_TEXT;
 }
 
 static void put_ops(struct json *j, const struct tool *t)
@@ -161,6 +163,9 @@ static void put_own_params(struct json *j, const struct tool *t)
 		put_plain(j, "limit", "integer", "at most so many items");
 		put_plain(j, "cursor", "string", "next of the answer before");
 		put_plain(j, "filter", "string", "only what matches: * and ?, else a part of the text");
+	} else if (t->run == run_trace) {
+		put_plain(j, "cursor", "string", "next of the answer before: more of it");
+		put_plain(j, "stop", "boolean", "with cursor: end it, and give the rest");
 	} else if (t->run == run_run) {
 		put_plain(j, "code", "string", "Python: db is the program, what it leaves in result is the answer");
 	}
@@ -317,7 +322,7 @@ struct err *mcp_run_op(struct mcp_job *job, const struct mcp_ask *ask, struct bu
 	struct mcp *m = job->m;
 	const struct ops_op *op = ops_find(ask->op);
 	struct ses_snap *sn = NULL;
-	if (!op || op->is_command)
+	if (!op || !ops_is_served(op))
 		return err_fix(err_new(ERR_NOT_FOUND, "%s: there is no such operation", ask->op), "reference lists them");
 	struct err *e = op->needs_target ? mcp_db_snap(job, ask->db, ask->wants_wait, &sn) : NULL;
 	if (e)
@@ -328,7 +333,7 @@ struct err *mcp_run_op(struct mcp_job *job, const struct mcp_ask *ask, struct bu
 		r.binary = ask->db->binary;
 	}
 	r.call = (struct ses_call){.cancel = &job->cancel, .caps = m->caps, .author = m->client, .author_kind = "agent", .meter = &job->meter,
-				 .is_proposing = m->is_proposing};
+				 .is_proposing = m->is_proposing, .client = 1};
 	e = run_cut(job, ask, &r, out);
 	if (sn)
 		ses_snap_put(sn);
@@ -429,7 +434,7 @@ static struct err *run_op_of(struct mcp_job *job, const struct ops_doc *args, ui
 	const struct ops_doc *name = ops_doc_find(args, "op"), *params = ops_doc_find(args, "params");
 	static const char *const beside[] = {"limit", "cursor", "filter", "db", "max_bytes"};
 	const struct ops_op *op = name && name->kind == OPS_DOC_STRING ? ops_find(name->s) : NULL;
-	if (!op || !(op->cap & caps) || op->is_command)
+	if (!op || !(op->cap & caps) || !ops_is_served(op))
 		return err_fix(err_new(ERR_INVALID, "op: '%s' is none of this tool's", name && name->kind == OPS_DOC_STRING ? name->s : ""),
 			       "reference says which there are");
 	if (params && params->kind != OPS_DOC_OBJECT && params->kind != OPS_DOC_NULL)
@@ -471,11 +476,9 @@ static struct err *run_run(struct mcp_job *job, const struct ops_doc *args, stru
 
 static struct err *run_trace(struct mcp_job *job, const struct ops_doc *args, struct buf *out)
 {
-	const struct ops_op *op = ops_find("trace");
-	if (!op || op->is_command)
-		return err_fix(err_new(ERR_UNSUPPORTED, "trace: only the command line watches running programs"),
-			       "a person can: scry trace -- CMD; call runs single functions");
-	return ops_doc_find(args, "op") ? run_op_of(job, args, SES_CAP_TRACE, out) : run_as(job, args, true, "trace", out);
+	if (ops_doc_find(args, "op"))
+		return run_op_of(job, args, SES_CAP_TRACE, out);
+	return run_as(job, args, false, ops_doc_find(args, "cursor") ? "events" : "trace", out);
 }
 
 /* --- open --- */

@@ -2,8 +2,13 @@
 #include "python/py_int.h"
 
 #include "exec/exec.h"
+#include "session/ses_stream.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct py_state py_state;
 
@@ -80,8 +85,34 @@ static bool init_keys(PyObject *module)
 	return good;
 }
 
+/* The program that traces: of the same build, of the same installation, or the first in PATH. */
+static void find_program(void)
+{
+	static char found[4096];
+	static const char *const places[] = {"../../src/main/scry", "../../../../bin/scry", "../../../bin/scry"};
+	Dl_info info = {0};
+	const char *own = dladdr(&py_state, &info) && info.dli_fname ? info.dli_fname : "", *slash = strrchr(own, '/');
+	int dir = slash ? (int)(slash - own) : 0;
+	for (size_t i = 0; dir && i < ARRAY_LEN(places); i++) {
+		int n = snprintf(found, sizeof(found), "%.*s/%s", dir, own, places[i]);
+		if (n > 0 && (size_t)n < sizeof(found) && !access(found, X_OK)) {
+			ses_stream_set_program(found);
+			return;
+		}
+	}
+	for (const char *p = getenv("PATH"); p && *p;) {
+		int len = (int)strcspn(p, ":"), n = snprintf(found, sizeof(found), "%.*s/scry", len, p);
+		if (len && n > 0 && (size_t)n < sizeof(found) && !access(found, X_OK)) {
+			ses_stream_set_program(found);
+			return;
+		}
+		p += len + (p[len] == ':');
+	}
+}
+
 PyMODINIT_FUNC PyInit__scry(void)
 {
+	find_program();
 	PyObject *module = PyModule_Create(&module_def);
 	exec_register();
 	bool good = module && !PyModule_AddFunctions(module, py_lock_methods) && init_error(module) && init_keys(module);

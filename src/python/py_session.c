@@ -114,7 +114,7 @@ static struct err *read_ask(struct py_session *s, const char *name, const char *
 {
 	struct ops_doc doc;
 	ret->op = ops_find(name);
-	ret->call = (struct ses_call){.caps = SES_CAP_ALL & ~(uint32_t)SES_CAP_TRACE, .author_kind = s ? s->author_kind : "script"};
+	ret->call = (struct ses_call){.caps = SES_CAP_ALL, .client = 1, .author_kind = s ? s->author_kind : "script"};
 	if (!ret->op)
 		return err_new(ERR_INVALID, "%s: there is no such operation", name);
 	struct err *e = ops_doc_parse(name, params, len, &ret->arena, &doc);

@@ -4,6 +4,7 @@
  * those before it and is waited for by those behind it. A client that does not take its answers has nothing further begun.
  */
 #include "serve/serve_int.h"
+#include "session/ses_stream.h"
 
 #include <string.h>
 
@@ -14,7 +15,9 @@
 
 void serve_conn_init(struct serve_conn *c, struct serve_loop *l)
 {
-	*c = (struct serve_conn){.src = SERVE_CONN, .loop = l, .fd = -1, .caps = l->serve->caps, .author_kind = "script"};
+	static atomic_uint_fast64_t last_id;
+	*c = (struct serve_conn){.src = SERVE_CONN, .id = atomic_fetch_add(&last_id, 1) + 1,
+				 .loop = l, .fd = -1, .caps = l->serve->caps, .author_kind = "script"};
 	c->lines.max = SERVE_LINE_MAX;
 	c->last = &c->first;
 }
@@ -37,6 +40,7 @@ static bool is_wanted(const struct serve_req *r)
 
 void serve_conn_fini(struct serve_conn *c)
 {
+	ses_stream_drop(c->id);
 	while (c->first) {
 		struct serve_req *r = c->first;
 		unlist(c, &c->first);

@@ -383,7 +383,7 @@ static struct err *run_methods(struct serve_req *r, struct json *j)
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
 		put_method(j, &methods[i]);
 	for (size_t i = 0; i < cnt; i++) {
-		if (!ops[i].is_command)
+		if (ops_is_served(&ops[i]))
 			put_op(j, &ops[i]);
 	}
 	json_end_arr(j);

@@ -136,10 +136,12 @@ static struct err *resolve(struct serve_req *r)
 	r->code = RPC_NO_METHOD;
 	r->m = serve_method_find(r->rq.method);
 	r->op = r->m ? NULL : ops_find(r->rq.method);
-	if (!r->m && (!r->op || r->op->is_command))
+	if (!r->m && (!r->op || !ops_is_served(r->op)))
 		return err_fix(err_new(ERR_NOT_FOUND, "%s: there is no such method", r->rq.method), "methods lists them");
-	r->is_exclusive = r->m ? r->m->is_exclusive : r->op->cap != SES_CAP_READ;
+	/* Who waits for events of a trace may ask for other things meanwhile. */
+	r->is_exclusive = r->m ? r->m->is_exclusive : r->op->cap != SES_CAP_READ && r->op->cap != SES_CAP_TRACE;
 	r->call.caps = c->caps;
+	r->call.client = c->id;
 	r->call.author_kind = c->author_kind;
 	r->call.author = c->author ? arena_strndup(&r->arena, c->author, strlen(c->author)) : NULL;
 	if (c->author && !r->call.author)

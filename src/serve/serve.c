@@ -4,6 +4,7 @@
 
 #include "rpc/sock.h"
 #include "serve/serve_int.h"
+#include "session/ses_stream.h"
 #include "serve/tls.h"
 
 #include <errno.h>
@@ -370,6 +371,7 @@ int serve_main(int argc, char **argv)
 {
 	struct words w = {0};
 	const struct ops_op *op = ops_find("serve");
+	ses_stream_set_program("/proc/self/exe");
 	ops_args_init(&w.args, op, &w.arena);
 	struct err *e = take_words(&w, argc, argv);
 	if (!e && !w.is_help)

@@ -181,6 +181,7 @@ struct serve_sub { struct serve_db *db; uint64_t told_rev, told_news, due_ns; bo
 
 struct serve_conn {
 	enum serve_src src;          /* &src is what epoll gives */
+	uint64_t id;                 /* no other one ever had it */
 	struct serve_loop *loop;
 	struct serve_conn *next, *prev;
 	int fd;

@@ -25,6 +25,7 @@ struct ops_param {
 	const char *value;     /* what stands for the value in help: "N", "GLOB" */
 	const char *help;
 	char letter;           /* 'o': also spelled -o; 0 none */
+	bool is_served;        /* the command line has it not */
 };
 
 #define OPS_PARAM_MAX 24
@@ -107,7 +108,8 @@ struct ops_op {
 	const struct ops_column *columns;
 	struct err *(*run)(struct ops_req *rq);
 	const char *details;   /* more for the manual page and `scry help OP`, or null */
-	bool is_command;       /* the command line runs it itself: here for its words and help, and nobody else's */
+	bool is_command;       /* the command line runs it itself: here for its words and help, and `run` is nobody's... */
+	bool is_served;        /* ...but of servers and modules, which ops_is_served() asks */
 };
 
 /* Runs the operation: capabilities, the target's identity before and after, the etag, the handler. The answer is in
@@ -125,6 +127,11 @@ bool ops_etag_is_whole(const struct ops_op *op);
 struct ops_rows { const struct ses_text *cells; uint32_t row_cnt, column_cnt; uint64_t total; };
 _must_use_ struct err *ops_call(struct ses_snap *sn, const struct ses_call *call, const char *name, const char *const *pairs,
 				struct arena *a, struct ops_rows *ret);
+
+static inline bool ops_is_served(const struct ops_op *op)
+{
+	return !op->is_command || op->is_served;
+}
 
 const struct ops_op *ops_table(size_t *ret_cnt);
 const struct ops_op *ops_find(const char *name);

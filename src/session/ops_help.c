@@ -100,6 +100,8 @@ void ops_write_op_help(struct buf *out, const struct ops_op *op)
 		buf_printf(out, "%s\n", op->details);
 	buf_add_ch(out, '\n');
 	for (const struct ops_param *p = op->params; p->name; p++) {
+		if (p->is_served)
+			continue;
 		size_t began = out->len;
 		buf_add(out, "  ", 2);
 		if (p->is_positional)
@@ -192,7 +194,7 @@ static void roff_op(struct buf *out, const struct ops_op *op)
 		buf_add_ch(out, '\n');
 	}
 	for (const struct ops_param *p = op->params; p->name; p++) {
-		if (!is_common(p))
+		if (!is_common(p) && !p->is_served)
 			roff_param(out, p);
 	}
 	buf_fini(&synopsis);
@@ -248,7 +250,7 @@ void ops_write_man(struct buf *out)
 static void put_op_options(struct buf *out, const struct ops_op *op)
 {
 	for (const struct ops_param *p = op->params; p->name; p++) {
-		if (p->is_positional)
+		if (p->is_positional || p->is_served)
 			continue;
 		put_option(out, p->name);
 		buf_add_ch(out, ' ');
@@ -315,7 +317,7 @@ static void write_zsh(struct buf *out)
 	for (size_t i = 0; i < cnt; i++) {
 		buf_printf(out, "\t%s)\n\t\t_arguments", ops[i].name);
 		for (const struct ops_param *p = ops[i].params; p->name; p++) {
-			if (p->is_positional)
+			if (p->is_positional || p->is_served)
 				continue;
 			buf_add_str(out, " \\\n\t\t\t'");
 			put_option(out, p->name);
@@ -361,7 +363,7 @@ static void write_fish(struct buf *out)
 		fish_text(out, ops[i].help);
 		buf_add_ch(out, '\n');
 		for (const struct ops_param *p = ops[i].params; p->name; p++) {
-			if (p->is_positional)
+			if (p->is_positional || p->is_served)
 				continue;
 			buf_printf(out, "complete -c scry -n '__fish_seen_subcommand_from %s' -l ", ops[i].name);
 			for (const char *c = p->name; *c; c++)

@@ -66,6 +66,8 @@ struct err *ops_exec(struct ops_req *rq);
 struct err *ops_export(struct ops_req *rq);
 struct err *ops_import(struct ops_req *rq);
 struct err *ops_salvage(struct ops_req *rq);
+struct err *ops_watch(struct ops_req *rq);
+struct err *ops_events(struct ops_req *rq);
 struct err *ops_doctor(struct ops_req *rq);
 struct err *ops_version(struct ops_req *rq);
 struct err *ops_man(struct ops_req *rq);

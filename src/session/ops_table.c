@@ -20,6 +20,10 @@
 
 #define P_ADDR(req, text) {.name = "addr", .type = OPS_ADDR, .is_positional = true, .is_required = req, .value = "ADDR", .help = text}
 #define P_FUNC(req, text) {.name = "func", .type = OPS_FUNC, .is_positional = true, .is_required = req, .value = "FUNC", .help = text}
+/* Of what is read piece by piece; its list ends with it. */
+#define P_STREAM \
+	{.name = "limit", .type = OPS_INT, .value = "N", .is_served = true, .help = "items in an answer at most (1000)"}, \
+	{.name = "wait_ms", .type = OPS_INT, .value = "N", .is_served = true, .help = "wait so long for that many, or for the end (2000)"}, {NULL}
 #define P_FLAG(n, text) {.name = n, .type = OPS_FLAG, .help = text}
 
 static const struct ops_param p_plain[] = {P_COMMON};
@@ -261,10 +265,12 @@ static const struct ops_param p_trace[] = {
 	P_FLAG("rules", "the rules that come with scry"),
 	{.name = "until", .type = OPS_STRING, .value = "N|TIME", .help = "end after N events, or after 5s, 200ms"},
 	{.name = "to", .type = OPS_STRING, .value = "FILE", .help = "the text or JSON into a file"},
-	{NULL}};
+	P_STREAM};
+static const struct ops_param p_events[] = {
+	{.name = "cursor", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "CURSOR",
+	 .help = "the `next` of what it goes on with"},
+	P_FLAG("stop", "end the trace, and give what is left of it"), P_STREAM};
 static const struct ops_param p_probe[] = {
-	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_required = true, .value = "FILE",
-	 .help = "the program or library whose code it is"},
 	{.name = "what", .type = OPS_STRING, .is_positional = true, .is_required = true, .is_repeated = true, .value = "WHAT",
 	 .help = "functions ('str*' for many), addresses, FUNC:LINE"},
 	{.name = "pid", .type = OPS_INT, .letter = 'p', .value = "PID", .help = "only this process (all that run FILE's code)"},
@@ -277,7 +283,7 @@ static const struct ops_param p_probe[] = {
 	{.name = "for", .type = OPS_STRING, .value = "TIME", .help = "end after 5 (seconds), 200ms"},
 	{.name = "ring_kb", .type = OPS_INT, .value = "N", .help = "room for hits that wait to be read, in KiB (4096)"},
 	{.name = "attach", .type = OPS_CHOICE, .choices = "session|multi|perf", .value = "WAY", .help = "how (the best this kernel has)"},
-	{NULL}};
+	P_STREAM};
 static const struct ops_param p_serve[] = {
 	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs to open"},
 	{.name = "socket", .type = OPS_STRING, .value = "SOCKET", .help = "a path, or a bare name in $XDG_RUNTIME_DIR/scry (serve)"},
@@ -406,6 +412,10 @@ static const struct ops_column c_follow[] = {{"binary", "BINARY", 'l'}, {"addr",
 #define READ(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .needs_target = true, .help = h, .params = p, .columns = c, .run = f}
 #define TOOL(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .help = h, .params = p, .columns = c, .run = f}
 
+/* The command line runs it itself, and others have it piece by piece. */
+#define WATCH(n, t, p, h, d) \
+	{.name = n, .cap = SES_CAP_TRACE, .shape = OPS_OBJECT, .needs_target = t, .is_raw = true, .is_command = true, .is_served = true, \
+	 .params = p, .run = ops_watch, .help = h, .details = d}
 #define COMMAND(n, c, p, h, d) {.name = n, .cap = c, .is_command = true, .params = p, .run = run_nowhere, .help = h, .details = d}
 
 #define EDIT(n, p, f, h, d) \
@@ -569,16 +579,21 @@ static const struct ops_op ops_all[] = {
 		"same command, and asks only what has no line yet, or whose file changed. Files with the same bytes are asked once. Prints what "
 		"was not answered and a sum, with --json a line for each file and one that ends it. Exit status 1 when one failed, took too "
 		"long or crashed."),
-	COMMAND("trace", SES_CAP_TRACE, p_trace, "system calls, programs, processes and signals as they happen",
-		"CMD runs as you, outside of any sandbox: naming it is the agreement, and nobody but the command line can. Its children and "
+	WATCH("trace", false, p_trace, "system calls, programs, processes and signals as they happen",
+		"CMD runs as you, outside of any sandbox: naming it is the agreement, and nobody but the command line can; others watch what runs "
+		"already, and read it piece by piece with events. Its children and "
 		"threads are traced, too. Lines are as strace writes them, on stderr beside a program; with --json an object an event on stdout "
 		"(docs/tracing.md), and the program's own output goes to stderr. Processes of others need root (exit status 4)."),
-	COMMAND("probe", SES_CAP_TRACE, p_probe, "calls of functions as they happen: arguments, results, times",
+	WATCH("probe", true, p_probe, "calls of functions as they happen: arguments, results, times",
 		"Behind -- stands a program to start, with its words: it runs as you, outside of any sandbox. Arguments are those of the "
 		"function's prototype: what was declared, debug information, the system's headers; else -a says them. Conditions are C over a1, "
 		"a2, ... or the names of arguments, registers, ret, ns, pid, tid, uid, cpu, and run in the kernel (docs/probes.md). Lines go to "
 		"stderr beside a program, with --json an object a hit to stdout, and the program's own output to stderr then. Needs root; the "
 		"exit status is the program's, and 125 when it could not be probed."),
+	{.name = "events", .cap = SES_CAP_TRACE, .shape = OPS_OBJECT, .is_raw = true, .params = p_events, .run = ops_events,
+	 .help = "more of a trace or probe that a server keeps",
+	 .details = "Items before the cursor are given back: the same cursor gives the same again, an older one not. One that nobody reads for a "
+		    "minute ends, and so do those of a client that is gone."},
 	COMMAND("serve", SES_CAP_NET, p_serve, "answer programs over a socket",
 		"JSON-RPC, one object a line: every operation by its name, for any number of clients of this user, with events when something "
 		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),

@@ -856,6 +856,23 @@ static void tell_dropped(const struct trace *t, uint64_t cnt)
 		t->io->say(t->io->ctx, line);
 }
 
+/* The line that ends a stream. */
+static void put_end(struct trace *t)
+{
+	struct json j = json_make(&t->out);
+	json_obj(&j);
+	json_key(&j, "end");
+	json_bool(&j, true);
+	json_key(&j, "events");
+	json_u64(&j, t->event_cnt);
+	json_key(&j, "missing");
+	json_u64(&j, t->missing_cnt);
+	json_key(&j, "misses_unknown");
+	json_bool(&j, t->misses_unknown);
+	json_end_obj(&j);
+	buf_add_ch(&t->out, '\n');
+}
+
 struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io, int *ret_status)
 {
 	struct trace *t = calloc(1, sizeof(*t));
@@ -874,6 +891,8 @@ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io
 		put_summary(t);
 		tell_missing(t);
 	}
+	if (!e && t->form == FORM_JSON && !t->counts && !is_list && !t->is_silent)
+		put_end(t);
 	if (!e && t->out.failed)
 		e = &err_nomem;
 	if (!e)

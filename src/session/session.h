@@ -50,6 +50,7 @@ struct ses_call {
 	const char *author_kind;   /* "human", "agent", "script"; null: human */
 	struct ses_meter *meter;   /* may be null */
 	bool is_proposing;         /* its edits are proposals */
+	uint64_t client;           /* who asks, for what goes on after the request (ses_stream.h); 0: nobody stays */
 };
 
 /* The operation begins `total` steps (0: unknown) of what is called so, and has done `cnt` more of them. Any thread. */

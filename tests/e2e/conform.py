@@ -260,7 +260,7 @@ EDITS = [
     ("import", {"from": ROOT + "/names.sym"}), ("salvage", {}),
 ]
 # What a front end's own options do (docs/ops.md says them of all operations), and what depends on the machine.
-SOMETIMES = {"decompile.path", "decompile.functions", "decompile.failed", "decompile.files"}
+SOMETIMES = {"probe.rev", "probe.items", "probe.next", "probe.missed", "probe.notes", "trace.notes", "events.notes", "events.next", "decompile.path", "decompile.functions", "decompile.failed", "decompile.files"}
 
 
 def ask(c, op, params):
@@ -279,14 +279,19 @@ def check_answers(c, shapes, methods):
     plan += [("exec", {"code": "print(1); result = 2"}), ("exec", {"code": "1 // 0"})] if os.path.exists(BUILD + "/python/scry/_scry.abi3.so") else []
     plan += [(op, {"project": ROOT + "/p.json", **p}) for op, p in (("project_create", {"files": [PROG]}), ("project_list", {}), ("project_search", {"text": "puts"}),
                                                                    ("project_remove", {"binaries": ["prog"]}), ("project_add", {"files": [PROG]}))]
+    # What is watched depends on the machine; the rules it would be searched for are the same on all.
+    plan += [("trace", {"rules": True, "wait_ms": 60000}), ("trace", {"rules": True, "limit": 2, "wait_ms": 60000}), ("events", {})]
+    cursor = None
     for op, params in plan:
         asked.add(op)
+        params = {**params, "cursor": cursor} if op == "events" else params
         names = {"database", *(p["name"] for p in methods[op]["params"])}
         params = {k: v for k, v in params.items() if k in names or ok(False, f"{op} has no parameter {k}: {names}")}
         got = ask(c, op, params)
         if isinstance(got, Refused):
             ok(False, f"{op} {json.dumps(params)[:60]}: {got}")
             continue
+        cursor = got.get("next")
         try:
             name = op if shapes.get(op) else "project_list" if op.startswith("project_") else "edit"
             answer_fits(name, got, shapes[name], seen)
@@ -351,7 +356,7 @@ def main():
     methods = {m["name"]: m for m in c("methods")["methods"]}
     check_parameters(c, methods)
     seen, asked = check_answers(c, shapes, methods)
-    left = {n for n, m in methods.items() if "capability" in m} - asked - {"native_run", "project_follow"}
+    left = {n for n, m in methods.items() if "capability" in m} - asked - {"native_run", "project_follow", "probe"}
     left -= set() if os.path.exists(BUILD + "/python/scry/_scry.abi3.so") else {"exec"}
     ok(not left, f"every operation was asked {sorted(left)}")
     missing = sorted(p for op in asked for s in shapes.get(op, []) for p in promised(s, op) if p not in seen and p not in SOMETIMES)

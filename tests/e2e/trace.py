@@ -227,7 +227,9 @@ def good_shape(ev):
 
 def test_json():
     got = scry("--json", "--", "sh", "-c", "ls / >/dev/null; kill -USR1 $$", cwd=ROOT)
-    events = [json.loads(line) for line in got.stdout.decode().splitlines()]
+    *events, end = [json.loads(line) for line in got.stdout.decode().splitlines()]
+    same_end = end == {"end": True, "events": len(events), "missing": 0, "misses_unknown": False}
+    check("JSON: the last line says that it is the last", same_end, end)
     bad = [ev for ev in events if not good_shape(ev)]
     check("JSON: each event has the keys of the schema", events and not bad, bad[:3])
     kinds = {ev["event"] for ev in events}
@@ -263,7 +265,7 @@ def test_forms():
 
 
 def names(text):
-    return [(ev["event"], ev["name"]) for ev in map(json.loads, text.decode().splitlines()) if ev["phase"] == "complete"]
+    return [(ev["event"], ev["name"]) for ev in map(json.loads, text.decode().splitlines()) if ev.get("phase") == "complete"]
 
 
 def test_ignored():
@@ -300,7 +302,7 @@ def test_kernel():
     if got.returncode == 4:
         skip("a trace by eBPF", got.stderr.decode().splitlines()[0])
         return
-    events = [json.loads(line) for line in got.stdout.decode().splitlines()]
+    *events, _ = [json.loads(line) for line in got.stdout.decode().splitlines()]
     opened = [ev for ev in events if ev["name"] == "openat" and ev["args"][1]["text"] == "/dev/null"]
     check("by eBPF: calls with their paths", opened and opened[0]["comm"] == "cat" and opened[0]["exe"].endswith("/cat"), got.stdout[-3000:])
     check("by eBPF: programs and processes, to the end of the last", [e["event"] for e in events].count("exit") >= 2 and
