@@ -66,12 +66,43 @@ static struct err *trace_open_out(struct tracing *t)
 	return NULL;
 }
 
+/* The same words; behind --capture's list stands a folder, which becomes an option of its own. Ended by null, the caller's to free. */
+static char **trace_words(int argc, char **argv)
+{
+	char **words = calloc((size_t)argc + 2, sizeof(*words));
+	int n = 0;
+	for (int i = 0; words && i < argc; i++) {
+		bool is_it = !strcmp(argv[i], "--capture") && i + 2 < argc && argv[i + 2][0] != '-';
+		words[n++] = argv[i];
+		if (!strcmp(argv[i], "--")) {
+			while (++i < argc)
+				words[n++] = argv[i];
+		} else if (is_it) {
+			words[n++] = argv[i + 1];
+			words[n++] = (char *)(uintptr_t)"--capture-dir";
+			words[n++] = argv[i + 2];
+			for (i += 3; i < argc; i++)
+				words[n++] = argv[i];
+		}
+	}
+	return words;
+}
+
+static int trace_word_cnt(char **words)
+{
+	int n = 0;
+	while (words[n])
+		n++;
+	return n;
+}
+
 int cli_trace(int argc, char **argv)
 {
 	struct tracing t = {.c = {.op = ops_find("trace")}, .fd = -1};
 	int status = -1;
 	ops_args_init(&t.c.args, t.c.op, &t.c.arena);
-	struct err *e = cli_parse(&t.c, argc, argv);
+	char **words = trace_words(argc, argv);
+	struct err *e = words ? cli_parse(&t.c, trace_word_cnt(words), words) : &err_nomem;
 	if (!e)
 		e = trace_open_out(&t);
 	struct ses_trace_io io = {.write = trace_write, .say = trace_say, .ctx = &t, .cancel = cli_stop(), .is_json = t.c.is_json,
@@ -87,6 +118,7 @@ int cli_trace(int argc, char **argv)
 		close(t.fd);
 	int exit_status = e ? cli_fail(e) : 0;
 	arena_fini(&t.c.arena);
+	free(words);
 	return exit_status;
 }
 

@@ -28,7 +28,7 @@ struct ops_param {
 	bool is_served;        /* the command line has it not */
 };
 
-#define OPS_PARAM_MAX 24
+#define OPS_PARAM_MAX 32
 
 /* A parsed value; `text` is what was written, borrowed. Repeated parameters collect in texts. */
 struct ops_value {

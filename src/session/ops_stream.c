@@ -17,7 +17,7 @@ enum { WAIT_MS = 2000, WAIT_MS_MAX = 60000, LIMIT = 1000 };
 /* What the command line has and nobody else: programs are started, files written, tables printed. */
 static struct err *check_words(const struct ops_args *a)
 {
-	static const char *const own[] = {"cmd", "output", "to", "capture", "table"};
+	static const char *const own[] = {"cmd", "output", "to", "capture", "capture_dir", "table"};
 	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
 		if (ops_param_find(a->op, own[i], strlen(own[i])) && ops_arg_is_set(a, own[i]))
 			return err_fix(err_new(ERR_DENIED, "%s: %s is for the command line alone", a->op->name, own[i]),

@@ -263,6 +263,10 @@ static const struct ops_param p_trace[] = {
 	{.name = "rule", .type = OPS_STRING, .is_repeated = true, .value = "NAME|FILE|all",
 	 .help = "findings: what a rule describes (docs/rules.md); events only with -e"},
 	P_FLAG("rules", "the rules that come with scry"),
+	{.name = "capture", .type = OPS_STRING, .value = "exec,write DIR", .help = "copies of the files that are executed, written"},
+	{.name = "capture_dir", .type = OPS_STRING, .value = "DIR", .help = "the folder for them, where it does not stand behind --capture"},
+	{.name = "capture_file", .type = OPS_INT, .value = "MIB", .help = "of a file that is copied at most, in MiB (16)"},
+	{.name = "capture_total", .type = OPS_INT, .value = "MIB", .help = "of all of them (256)"},
 	{.name = "until", .type = OPS_STRING, .value = "N|TIME", .help = "end after N events, or after 5s, 200ms"},
 	{.name = "to", .type = OPS_STRING, .value = "FILE", .help = "the text or JSON into a file"},
 	P_STREAM};

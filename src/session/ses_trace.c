@@ -11,6 +11,7 @@
 #include "live/trace/sysc.h"
 #include "live/trace/sysc_check.h"
 #include "live/trace/trace_btf.h"
+#include "live/trace/trace_capture.h"
 #include "live/trace/trace_count.h"
 #include "live/trace/trace_fds.h"
 #include "live/trace/trace_file.h"
@@ -34,7 +35,7 @@
 #define PID_MAX 256
 #define FLUSH_LEN 65536
 #define FLUSH_NS 200000000u
-#define CAPTURE_MIN 512
+#define CAPTURE_MIN 512 /* bytes of strings that a source reads */
 #define STACK_DEEP 2048  /* bytes of stack with --stacks */
 #define STACK_RULES 512  /* with rules alone: the call site of what they find */
 #define ROW_STRING 200   /* bytes of strings in rows */
@@ -61,6 +62,8 @@ struct trace {
 	struct trace_fds *fds;
 	struct trace_sites *sites; /* with --stacks, rules and rows */
 	bool shows_stacks;
+	struct trace_capture *capture;
+	bool is_narrow;        /* more calls are wanted than those of -e, which are `shown` */
 	struct buf out;
 	uint32_t first_tid;
 	uint64_t missing_cnt; /* events that are lost, as far as their number is known */
@@ -280,6 +283,8 @@ static bool is_shown(const struct trace *t, const struct trace_event *ev)
 		return false;
 	if (ev->kind == TRACE_SYSCALL && t->has_wanted && !is_of(t->wanted, ev->abi, ev->nr) && sysc_find(ev->abi, ev->nr))
 		return false;
+	if (t->is_narrow && ev->kind == TRACE_SYSCALL && !is_of(t->shown, ev->abi, ev->nr))
+		return false;
 	if (t->comm && (!ev->comm || strcmp(ev->comm, t->comm) != 0))
 		return false;
 	if (t->rules && t->form == FORM_ROWS && t->has_wanted && ev->kind == TRACE_SYSCALL && !is_of(t->shown, ev->abi, ev->nr))
@@ -490,6 +495,8 @@ static bool on_event(void *ctx, const struct trace_event *ev)
 		trace_sites_event(t->sites, ev);
 	if (t->rules)
 		trace_rules_event(t->rules, ev);
+	if (t->capture)
+		trace_capture_event(t->capture, ev);
 	if (opens) /* what the result is open on is shown with it */
 		trace_fds_event(t->fds, ev);
 	if (is_shown(t, ev)) {
@@ -654,7 +661,9 @@ static void say_why(const struct trace *t, const struct err *e)
 static struct err *run_best(struct trace *t, const struct ses_trace_what *w, int *ret_status, struct trace_totals *totals)
 {
 	const char *source = ops_arg_str(t->args, "source");
-	bool is_ptrace = source && !strcmp(source, "ptrace"), can_ptrace = w->argv || w->pid_cnt;
+	bool can_ptrace = w->argv || w->pid_cnt;
+	/* For copies threads have to stand still while their files are looked at. */
+	bool is_ptrace = source ? !strcmp(source, "ptrace") : t->capture && can_ptrace;
 	if (is_ptrace && !can_ptrace)
 		return err_fix(err_new(ERR_INVALID, "trace: ptrace traces what it is told"), "name processes with -p, or a program behind --");
 	struct err *e = is_ptrace ? NULL : ses_trace_bpf(w, ret_status, totals);
@@ -730,7 +739,7 @@ static struct err *run_source(struct trace *t, int *ret_status)
 				   .file = file, .is_stopped = is_stopped, .ctx = t};
 	struct trace_totals totals = {0};
 	/* A file alone needs no events, only their records. */
-	w.sink = !file || t->rules || t->counts || t->until_events ? on_event : NULL;
+	w.sink = !file || t->rules || t->counts || t->until_events || t->capture ? on_event : NULL;
 	t->is_silent = file && !t->rules && !t->counts;
 	struct err *e = run_best(t, &w, ret_status, &totals);
 	if (!e)
@@ -790,6 +799,62 @@ static struct err *list_rules(struct trace *t)
 	return e;
 }
 
+/* --- capture ---------------------------------------------------------------------------------------------------------- */
+static struct err *begin_capture(struct trace *t)
+{
+	const char *list = ops_arg_str(t->args, "capture"), *dir = ops_arg_str(t->args, "capture_dir");
+	struct trace_capture_opts o = {.dir = dir, .file_max = ops_arg_u64(t->args, "capture_file", 16) << 20,
+				       .total_max = ops_arg_u64(t->args, "capture_total", 256) << 20};
+	if (!list && !dir)
+		return NULL;
+	if (!list || !dir)
+		return err_new(ERR_INVALID, "--capture: takes exec, write or both, and a folder: --capture exec,write DIR");
+	if (ops_arg_is_set(t->args, "read"))
+		return err_new(ERR_INVALID, "--capture: copies files while they are executed and written, and a trace file has none");
+	for (const char *p = list; *p;) {
+		size_t len = strcspn(p, ",");
+		bool is_exec = len == 4 && !memcmp(p, "exec", 4), is_write = len == 5 && !memcmp(p, "write", 5);
+		if (!is_exec && !is_write)
+			return err_new(ERR_INVALID, "--capture: '%.*s' is neither exec nor write", (int)len, p);
+		o.exec |= is_exec;
+		o.write |= is_write;
+		p += len + (p[len] == ',');
+	}
+	if (!o.exec && !o.write)
+		return err_new(ERR_INVALID, "--capture: nothing is named");
+	struct err *e = trace_capture_new(&o, &t->capture);
+	if (e || !t->has_wanted)
+		return e;
+	if (!t->rules) {
+		memcpy(t->shown, t->wanted, sizeof(t->shown));
+		t->is_narrow = true;
+	}
+	size_t cnt;
+	const struct sysc *all = sysc_all(&cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		if (trace_capture_needs(t->capture, &all[i]))
+			want(t, &all[i], true);
+	}
+	return NULL;
+}
+
+static struct err *end_capture(struct trace *t)
+{
+	struct trace_capture_counts n;
+	_cleanup_buf_ struct buf line = {0};
+	struct err *e = trace_capture_end(t->capture, &n);
+	buf_printf(&line, "%s: %" PRIu64 " executed, %" PRIu64 " written; %" PRIu64 " files of %" PRIu64 " bytes",
+		   ops_arg_str(t->args, "capture_dir"), n.execs, n.writes, n.files, n.bytes);
+	if (n.cut)
+		buf_printf(&line, "; %" PRIu64 " cut", n.cut);
+	if (n.missed)
+		buf_printf(&line, "; %" PRIu64 " not copied", n.missed);
+	buf_add_ch(&line, 0);
+	if (!line.failed)
+		t->io->say(t->io->ctx, line.data);
+	return e;
+}
+
 #define DIFFERENCES_SAID 5
 
 struct differences {
@@ -836,6 +901,8 @@ static struct err *prepare(struct trace *t)
 			return &err_nomem;
 	}
 	e = load_rules(t);
+	if (!e)
+		e = begin_capture(t);
 	if (e)
 		return e;
 	bool needs_sites = t->shows_stacks || t->rules || t->form == FORM_ROWS;
@@ -885,6 +952,8 @@ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io
 	struct err *e = is_list ? list_rules(t) : prepare(t);
 	if (!e && !is_list)
 		e = run_source(t, ret_status);
+	if (!e && t->capture)
+		e = end_capture(t);
 	if (!e && t->rules && !is_list)
 		tell_dropped(t, trace_rules_finish(t->rules));
 	if (!e && t->counts) {
@@ -902,6 +971,7 @@ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io
 	trace_btf_free(t->btf);
 	trace_rules_free(t->rules);
 	trace_sites_free(t->sites);
+	trace_capture_free(t->capture);
 	arena_fini(&t->arena);
 	trace_fds_free(t->fds);
 	free(t);
