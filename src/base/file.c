@@ -25,7 +25,10 @@ static struct err *file_map(struct file *f)
 {
 	if (!f->len)
 		return NULL;
-	void *p = mmap(NULL, f->len, PROT_READ, MAP_PRIVATE, f->fd, 0);
+	/* Shared, though it is never written: into private mappings the kernel puts the breakpoints of probes (uprobes), whoever's they are. */
+	void *p = mmap(NULL, f->len, PROT_READ, MAP_SHARED, f->fd, 0);
+	if (p == MAP_FAILED && errno == ENODEV)
+		p = mmap(NULL, f->len, PROT_READ, MAP_PRIVATE, f->fd, 0);
 	if (p == MAP_FAILED && errno == ENODEV)
 		return err_new(ERR_BAD_INPUT, "%s: is of a kind that cannot be mapped into memory", f->path);
 	if (p == MAP_FAILED)

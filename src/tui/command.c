@@ -161,6 +161,7 @@ void tui_prefix_begin(struct tui *t, struct tui_stroke s, uint64_t now)
 
 void tui_tick(struct tui *t, uint64_t now)
 {
+	tui_probes_tick(t, now);
 	if (t->offer_ns && now >= t->offer_ns)
 		tui_offer_end(t);
 	if (t->rotate_ns && !t->has_acted && now >= t->rotate_ns) {
@@ -183,6 +184,7 @@ uint64_t tui_tick_due(const struct tui *t)
 {
 	uint64_t due = 0;
 	earliest(&due, t->offer_ns);
+	earliest(&due, t->probes_due_ns);
 	earliest(&due, t->has_acted ? 0 : t->rotate_ns);
 	earliest(&due, t->prefix.key && !t->is_card ? t->card_ns : 0);
 	return due;

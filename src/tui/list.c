@@ -180,6 +180,7 @@ static void start_job(struct tui *t, struct tui_list *l, uint64_t off, uint32_t 
 	lj->query.bin = t->bin;
 	lj->query.found = NULL; /* read in our thread alone */
 	lj->query.live = NULL;
+	lj->query.tui = NULL;
 	lj->query.page.filter = *lj->filter ? lj->filter : NULL;
 	lj->query.what = lj->what;
 	lj->query.page.offset = off;
@@ -215,6 +216,7 @@ void tui_query_bind(struct tui *t, struct tui_query *q)
 	q->bin = t->bin;
 	q->found = t->found;
 	q->live = t->live.trace;
+	q->tui = t;
 	q->live_id = t->live.event;
 }
 

@@ -44,6 +44,8 @@ static struct tui_list *list_of(struct tui *t, enum tui_overlay which)
 		return &t->binaries;
 	case TUI_O_FRAMES:
 		return &t->frames;
+	case TUI_O_PROBES:
+		return &t->probes_list;
 	case TUI_O_HELP:
 	case TUI_O_CONFIRM:
 	case TUI_O_EDITOR:

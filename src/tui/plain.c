@@ -430,6 +430,9 @@ static void do_action(struct plain *p, enum tui_action a, const char *rest)
 		binaries(p, rest);
 	} else if (a == TUI_SCOPE && t->project) {
 		print_list(p, &tui_project_symbols_list, (struct tui_query){.page.filter = *rest ? rest : NULL});
+	} else if (a == TUI_PROBES) {
+		tui_probes_read(t);
+		print_list(p, &tui_probes_list, (struct tui_query){.page.filter = NULL});
 	} else if (a == TUI_LIVE) {
 		list_trace(p, rest);
 	} else if (a == TUI_LIVE_START && *rest) {

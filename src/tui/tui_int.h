@@ -93,6 +93,7 @@ struct tui_query {
 	const struct tui_found *found; /* search: what it found so far, or null */
 	struct ses_live *live; /* its rows, read in our thread alone; or null */
 	uint64_t live_id;   /* frames: of this event */
+	const struct tui *tui; /* probes: whose they are; in our thread alone, or null */
 };
 
 struct tui_page {
@@ -438,7 +439,7 @@ void tui_prompt_draw(struct tui *t, int y);
 /* --- overlays --------------------------------------------------------------------------------------------------------- */
 
 enum tui_overlay { TUI_O_PALETTE, TUI_O_XREFS, TUI_O_HELP, TUI_O_SYMBOLS, TUI_O_PEEK, TUI_O_COPY, TUI_O_CONFIRM, TUI_O_EDITOR,
-		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BINARIES, TUI_O_LOAD, TUI_O_FRAMES };
+		   TUI_O_LOG, TUI_O_KEYS, TUI_O_BINARIES, TUI_O_LOAD, TUI_O_FRAMES, TUI_O_PROBES };
 #define TUI_OVERLAY_MAX 4
 
 bool tui_overlay_push(struct tui *t, enum tui_overlay which);
@@ -453,7 +454,7 @@ void tui_overlay_mouse(struct tui *t, const struct term_ev *ev, bool is_double);
 
 extern const struct tui_list_ops tui_palette_list, tui_xrefs_list, tui_symbols_palette_list, tui_peek_list,
 	tui_copy_list, tui_log_list, tui_presets_list,
-	tui_binaries_list, tui_frames_list, tui_project_symbols_list, tui_project_strings_list;
+	tui_binaries_list, tui_frames_list, tui_probes_list, tui_project_symbols_list, tui_project_strings_list;
 /* Asks before something is done: `yes` is done on y or Enter. */
 void tui_confirm(struct tui *t, void (*yes)(struct tui *t), const char *fmt, ...) _printf_(3, 4);
 
@@ -667,6 +668,20 @@ void tui_live_go(struct tui *t, uint64_t event, uint64_t frame, bool to_c);
 bool tui_live_act(struct tui *t, enum tui_action a);
 void tui_live_fini(struct tui *t);
 
+/* --- probes --- */
+
+struct tui_probe;
+/* A probe on or off, the list of them; false when the action is none of these. */
+bool tui_probes_act(struct tui *t, enum tui_action a);
+/* Reads what was hit since the last time. */
+void tui_probes_read(struct tui *t);
+void tui_probes_tick(struct tui *t, uint64_t now);
+/* What the probe at an address has seen; false: there is none. */
+bool tui_probe_draw(struct tui *t, struct cells_pen *p, uint64_t va, enum term_role bg);
+/* The address of the next probe of what is shown, *at counts them from 0; false: no more. */
+bool tui_probe_next(const struct tui *t, size_t *at, uint64_t *ret_va);
+void tui_probes_fini(struct tui *t);
+
 /* --- the whole ------------------------------------------------------------------------------------------------------------ */
 
 struct tui {
@@ -706,6 +721,10 @@ struct tui {
 	struct tui_graph graph;
 	struct tui_c c;
 	struct tui_live live;
+	VEC(struct tui_probe *) probes;
+	struct tui_job *probes_job;    /* reads what they saw */
+	uint64_t probes_due_ns;        /* when it is to be read again; 0: none is attached */
+	struct tui_list probes_list;
 	struct tui_list lists[TUI_V_COUNT];
 
 	struct tui_prompt prompt;

@@ -145,6 +145,7 @@ bool tui_init(struct tui *t, struct ses *s, int w, int h)
 	tui_list_init(&t->presets, &tui_presets_list);
 	tui_list_init(&t->binaries, &tui_binaries_list);
 	tui_list_init(&t->frames, &tui_frames_list);
+	tui_list_init(&t->probes_list, &tui_probes_list);
 	const char *note = ses_store_note(s);
 	if (note)
 		tui_say(t, true, "the analysis is not kept on disk: %s", note);
@@ -157,6 +158,7 @@ void tui_fini(struct tui *t)
 	tui_place_save(t);
 	tui_live_fini(t);
 	tui_jobs_reap(t, true);
+	tui_probes_fini(t);
 	tui_edits_finish(t);
 	for (int v = 0; v < TUI_V_COUNT; v++) {
 		if (views[v]->list)
@@ -172,6 +174,7 @@ void tui_fini(struct tui *t)
 	tui_list_fini(&t->presets);
 	tui_list_fini(&t->binaries);
 	tui_list_fini(&t->frames);
+	tui_list_fini(&t->probes_list);
 	tui_editor_fini(t);
 	buf_fini(&t->clip);
 	VEC_FREE(&t->past);
@@ -961,7 +964,7 @@ void tui_act(struct tui *t, enum tui_action a)
 		tui_open_row(t);
 		return;
 	}
-	if (!act_view(t, a) && !act_find(t, a) && !tui_edit_act(t, a) && !tui_define_act(t, a) && !tui_typing_act(t, a))
+	if (!act_view(t, a) && !act_find(t, a) && !tui_probes_act(t, a) && !tui_edit_act(t, a) && !tui_define_act(t, a) && !tui_typing_act(t, a))
 		act_scry(t, a);
 }
 

@@ -470,6 +470,21 @@ static void draw_text(struct tui *t, struct cells_pen *p, const struct tui_c_mad
 	}
 }
 
+/* The line that a probe at va is of: a function's is its head. */
+static uint32_t probed_line(const struct tui_c_made *m, uint64_t va)
+{
+	uint32_t line = ses_c_line_at(&m->c, va);
+	if (va != m->c.addr)
+		return m->c.line_cnt && line_has(m, line, va) ? line : UINT32_MAX;
+	for (line = 0; line < m->c.line_cnt; line++) {
+		uint32_t len;
+		const char *s = line_of(m, line, &len);
+		if (len && *s != '#' && *s != '/' && memchr(s, '(', len))
+			return line;
+	}
+	return 0;
+}
+
 static void draw_line(struct tui *t, struct cells_rect r, const struct tui_c_made *m, uint32_t line, const struct look *look)
 {
 	const struct tui_c *c = &t->c;
@@ -485,6 +500,11 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct tui_c_mad
 	if (look->digits)
 		cells_printf(&p, "%*u ", look->digits, line + 1);
 	draw_text(t, &p, m, line, look, bg);
+	uint64_t va;
+	for (size_t at = 0; tui_probe_next(t, &at, &va);) {
+		if (line == probed_line(m, va))
+			tui_probe_draw(t, &p, va, bg);
+	}
 	if (!hidden)
 		return;
 	p.st = tui_style(ROLE_KEY, bg);

@@ -446,6 +446,7 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head 
 	}
 	draw_spans(&p, h, look);
 	draw_comment(&p, h, start, look);
+	tui_probe_draw(t, &p, h->va, look->bg);
 }
 
 static int text_start(const struct tui *t, const struct cells_rect *r, const struct ses_head *h)

@@ -39,6 +39,41 @@ static void test_help_has_everything(void **state)
 	}
 }
 
+/* F6 probes what is under the cursor; counts stand beside it, in listing, C and list; F6 again takes it away. */
+static void test_probes(void **state)
+{
+	open_tui(300, 120, 30);
+	keys("F6");
+	assert_int_equal(tui.probes.cnt, 1);
+	assert_true(tui.probes_due_ns != 0);
+	assert_true(page_has("@ 0 hits"));
+	tui_probes_tick(&tui, UINT64_MAX);
+	tui_draw(&tui);
+	assert_true(page_has("@ 3 hits  f(a=1)"));
+	keys("j j F6");
+	assert_int_equal(tui.probes.cnt, 2);
+	tui_probes_tick(&tui, UINT64_MAX);
+	tui_draw(&tui);
+	assert_true(page_has("@ 6 hits"));
+	keys(", w");
+	assert_true(page_has("Probes 2"));
+	keys("Esc F6");
+	assert_int_equal(tui.probes.cnt, 1);
+	tui_act(&tui, TUI_PROBES_OFF);
+	assert_int_equal(tui.probes.cnt, 0);
+	tui_probes_tick(&tui, UINT64_MAX);
+	assert_true(!tui.probes_due_ns); /* nothing wakes anybody */
+	tui.is_driven = true;
+	keys("F6");
+	assert_true(page_has("a driver may not trace"));
+	assert_int_equal(tui.probes.cnt, 0);
+	tui_live_begin(&tui, "/bin/true");
+	tui_draw(&tui);
+	assert_true(page_has("a driver may not run or trace"));
+	assert_int_equal(tui.overlay_cnt, 0);
+	close_tui();
+}
+
 static void test_marks_counts_and_commands(void **state)
 {
 	open_tui(300, 120, 30);
@@ -472,7 +507,7 @@ static void test_other_keys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_help_has_everything),
+		cmocka_unit_test(test_help_has_everything), cmocka_unit_test(test_probes),
 		cmocka_unit_test(test_marks_counts_and_commands),
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_peek_and_tokens),
