@@ -243,8 +243,8 @@ static void toggle(struct tui *t, uint64_t va)
 {
 	struct tui_probe *p = find(t, t->ses, va);
 	if (p && p->state == ATTACHED) {
-		start_detach(t, p);
 		tui_say(t, false, "no probe any more: %s", p->name);
+		start_detach(t, p); /* p may be gone */
 		return;
 	}
 	if (p) { /* on its way */

@@ -458,6 +458,8 @@ static void toggle_pause(struct tui *t)
 bool tui_live_act(struct tui *t, enum tui_action a)
 {
 	struct tui_live *v = &t->live;
+	if (v->trace && t->main_view == TUI_V_LIVE)
+		apply_filter(t); /* keys are about the rows it leaves, though no frame has shown them */
 	switch ((int)a) {
 	case TUI_LIVE:
 		if (t->main_view == TUI_V_LIVE)

@@ -94,7 +94,7 @@ keys Enter
 wait_for ' listing  ' 'Enter leads to the listing'
 wait_for '>[0-9a-f]+ +call +.*open' 'at the call'
 keys Tab
-wait_for ' C  L4' 'Tab to its C'
+wait_for ' C  L[0-9]' 'Tab to its C'
 wait_for '>.*open' 'at the statement'
 keys Escape
 wait_for ' listing  ' 'Esc back to the listing'
@@ -102,7 +102,7 @@ keys Escape
 wait_for '> Live trace' 'back at the events'
 wait_for '> .*openat +\(AT_FDCWD, "/etc/passwd"' 'and at this one'
 keys F5
-wait_for ' C  L4' 'F5 leads there at once'
+wait_for ' C  L[0-9]' 'F5 leads there at once'
 keys Escape
 wait_for '> Live trace' 'and back'
 text x
