@@ -437,10 +437,9 @@ struct err *ses_live_start(const struct ses_live_opts *o, struct ses_live **ret)
 static void send(struct ses_live *l, int sig)
 {
 	pthread_mutex_lock(&l->lock);
-	if (l->pid > 0 && !l->is_reaped) {
-		kill(l->pid, sig);
-		kill(-l->pid, sig);
-	}
+	/* Asked once, the tracer ends in good order; what it started is asked when it has. */
+	if (l->pid > 0 && !l->is_reaped)
+		kill(sig == SIGKILL ? -l->pid : l->pid, sig);
 	pthread_mutex_unlock(&l->lock);
 }
 
