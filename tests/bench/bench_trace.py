@@ -5,8 +5,8 @@
     bench_trace.py --encoder PATH --switch PATH [--scry PATH] [--rounds N] [--events N] [--json]
 
 Encoder: the table scry reads arguments by, against a switch for each argument that writes the same bytes. Added cost: CPU of the
-calling thread with programs attached less that without, over the same with a program that does nothing. Least of the rounds. Loss: calls
-of one core, a million a second and as fast as it makes them. Needs root; exit 0 whatever the figures are."""
+calling thread with programs attached less that without, over the same with a program that does nothing. Least of the rounds. Programs:
+their own CPU while they are traced into a file, and that of who reads. Loss: calls of one core, a million a second and as fast as it makes them. Needs root; exit 0 whatever the figures are."""
 import argparse
 import json
 import os
@@ -57,6 +57,9 @@ def encoder(a):
                   f"{statistics.median(ns['switch/' + c]):,.0f}")
 
 
+PAPER_EMPTY = 105
+
+
 def floor(a):
     ns = {k: min(v) for k, v in columns(run(a, "floor", a.rounds)).items()}
     bars = {"scalar": {"plain": 2.7, "stack": 4.4}, "mix": {"plain": 3.4, "stack": 5.2}}
@@ -66,7 +69,8 @@ def floor(a):
         for what, text, bar in (("plain", "without stack", bars[kind]["plain"]), ("stack", "with ip, sp, 256 bytes", bars[kind]["stack"]),
                                 ("by_id", "refused by call", 1.05), ("by_thread", "refused by thread", 1.4)):
             added = ns[f"{kind}/{what}"] - none
-            yield row(f"added: {name}, {text}", added / empty, bar, f"{added:.0f} ns over {none:.0f}, empty program {empty:.0f}")
+            yield row(f"added: {name}, {text}", added / empty, bar, f"{added:.0f} ns over {none:.0f}, empty program {empty:.0f}; of {PAPER_EMPTY} "
+                      f"ns, what that took where the bars were set: {added / PAPER_EMPTY:.2f}")
 
 
 def loss(a):
@@ -95,46 +99,100 @@ def sites(a):
                "note": f"% of {sum(every):,} calls of {len(PROGRAMS)} programs, least {low:.1f} ({name}); {sum(ns) / max(sum(every), 1):,.0f} ns each"}
 
 
-LOOP = """#include <fcntl.h>
+SUBJECT = """#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
-int main(int argc, char **argv)
+static long us(int who)
 {
 	struct rusage u;
-	for (int i = 0; i < 20000; i++) { int fd = open("/etc/passwd", O_RDONLY); close(fd); if (chdir("/tmp")) return 1; }
-	getrusage(RUSAGE_SELF, &u);
+	getrusage(who, &u);
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000L + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
+}
+int main(int argc, char **argv)
+{
+	pid_t pid = 0;
+	if (!strcmp(argv[2], "loop")) {
+		for (int i = 0; i < 20000; i++) { int fd = open("/etc/passwd", O_RDONLY); close(fd); if (chdir("/tmp")) return 1; }
+	} else if (!strcmp(argv[2], "forks")) {
+		for (int i = 0; i < 3000; i++) { if (!(pid = fork())) _exit(0); waitpid(pid, NULL, 0); }
+	} else {
+		if (!(pid = fork())) { dup2(open("/dev/null", O_WRONLY), 1); execvp(argv[2], argv + 2); _exit(127); }
+		waitpid(pid, NULL, 0);
+	}
 	FILE *f = fopen(argv[1], "w");
-	fprintf(f, "%ld", (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000L + u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+	fprintf(f, "%ld", us(RUSAGE_SELF) + us(RUSAGE_CHILDREN));
 	return fclose(f);
 }
 """
+# What scry's record of such a call has: time, thread, number, first argument, path, result.
+BPFTRACE = """tracepoint:raw_syscalls:sys_enter /comm == "subject"/ { @a[tid] = args->args[0]; @p[tid] = str(0);
+	if (args->id == 257) { @p[tid] = str(args->args[1]); } if (args->id == 80) { @p[tid] = str(args->args[0]); } }
+tracepoint:raw_syscalls:sys_exit /comm == "subject"/ { printf("%llu %d %d %lx %s %d\\n", nsecs, tid, args->id, @a[tid], @p[tid], args->ret); }
+"""
+LOOP_CALLS = 60000
 
 
-def workload(a):
-    """CPU of a loop of open, close and chdir itself, while it is traced into a file, over untraced."""
+def tracers(a, work):
+    """By name, how a program is traced into a file and how often that is measured; and why others are not."""
+    out = os.path.join(work, "out")
+    scry = [os.path.abspath(a.scry), "trace", "-o", out]
+    ways = {"untraced": ([], 7), "without stacks": (scry + ["--"], 7), "with stacks": (scry + ["--stacks", "--"], 7)}
+    skipped = {}
+    if shutil.which("strace"):
+        ways["strace -f"] = (["strace", "-f", "-o", out], 3)
+    else:
+        skipped["strace -f"] = "no strace"
+    for name, tool, cmd in (("perf trace", "perf", ["perf", "trace", "-o", out]), ("bpftrace printf", "bpftrace", ["bpftrace", "-o", out, "-e", BPFTRACE, "-c"])):
+        probe = cmd + ["/bin/true"]
+        done = subprocess.run(probe, capture_output=True, text=True, check=False) if shutil.which(tool) else None
+        if done and not done.returncode:
+            ways[name] = (cmd, 2)
+        else:
+            skipped[name] = "no " + tool if not done else f"{tool}: {(done.stderr.strip() or 'it fails').splitlines()[-1]}"
+    return ways, skipped
+
+
+def measure(way, words, work, cpu):
+    """CPU in us of the program that is traced, and of everything else that ran for it."""
+    before = os.times()
+    cmd = way[:-1] + ["-c", " ".join(words)] if way[-1:] == ["-c"] else way + words
+    subprocess.run(cmd, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, env=dict(os.environ, SCRY_STORE=work))
+    after = os.times()
+    with open(cpu, encoding="ascii") as f:
+        took = int(f.read())
+    return took, 1e6 * (after.children_user + after.children_system - before.children_user - before.children_system) - took
+
+
+def workloads(a):
+    """CPU of programs themselves, while they are traced into a file, over untraced; and of who reads, per call, less what it takes to trace
+    a program that does nothing."""
     with tempfile.TemporaryDirectory() as work:
-        prog, cpu, out = (os.path.join(work, n) for n in ("loop", "cpu", "out"))
-        subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", prog], input=LOOP, text=True, check=True)
-        scry = [os.path.abspath(a.scry), "trace", "-o", out]
-        ways = {"untraced": [], "without stacks": scry + ["--"], "with stacks": scry + ["--stacks", "--"]}
-        if shutil.which("strace"):
-            ways["strace -f"] = ["strace", "-f", "-o", out]
-        if shutil.which("perf"):
-            ways["perf trace"] = ["perf", "trace", "-o", out]
-        took = {w: [] for w in ways}
-        for _ in range(7):
-            for way, before in ways.items():
-                subprocess.run(before + [prog, cpu], cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-                               env=dict(os.environ, SCRY_STORE=work))
-                with open(cpu, encoding="ascii") as f:
-                    took[way].append(int(f.read()))
-    base = statistics.median(took["untraced"])
-    bars = {"without stacks": 1.7, "with stacks": 2.2}
-    for way in list(ways)[1:]:
-        ratio = [t / u for t, u in zip(took[way], took["untraced"])]
-        yield row(f"open, close, chdir: {way}", statistics.median(ratio), bars.get(way),
-                  f"{min(ratio):.3g}-{max(ratio):.3g}; {statistics.median(took[way]) / 60000:.2f} us a call, untraced {base / 60000:.2f}; 7 runs in turn")
+        prog, cpu = os.path.join(work, "subject"), os.path.join(work, "cpu")
+        subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", prog], input=SUBJECT, text=True, check=True)
+        ways, skipped = tracers(a, work)
+        loads = (("open, close, chdir", ["loop"], {"without stacks": 1.7, "with stacks": 2.2}, ways),
+                 ("find /usr", ["find", "/usr", "-xdev", "-size", "+1"], {"without stacks": 1.1}, ("untraced", "without stacks")),
+                 ("3,000 forks", ["forks"], {"without stacks": 1.1}, ("untraced", "without stacks")))
+        idle = {w: min(measure(ways[w][0], [prog, cpu, "true"], work, cpu)[1] for _ in range(3)) for w in ways}
+        for name, words, bars, which in loads:
+            took = {w: [] for w in which}
+            for i in range(7):
+                for way in which:
+                    if i < ways[way][1]:
+                        took[way].append(measure(ways[way][0], [prog, cpu, *words], work, cpu))
+            base = [t for t, _ in took["untraced"]]
+            for way in list(which)[1:]:
+                ratio = [t / u for (t, _), u in zip(took[way], base)]
+                took_us, other_us = (statistics.median(x) for x in zip(*took[way]))
+                note = f"{min(ratio):.3g}-{max(ratio):.3g} in {len(ratio)} runs in turn; CPU {took_us / 1e3:.0f} ms, untraced {statistics.median(base) / 1e3:.0f}"
+                if words == ["loop"]:
+                    note += f"; reader {max(other_us - idle[way], 0) * 1e3 / LOOP_CALLS:.0f} ns a call, {idle[way] / 1e3:.0f} ms to begin and end"
+                yield row(f"{name}: {way}", statistics.median(ratio), bars.get(way), note)
+            for way, why in skipped.items() if words == ["loop"] else ():
+                print(f"{name}: {way}: skipped: {why}", file=sys.stderr)
 
 
 def main():
@@ -146,7 +204,7 @@ def main():
     p.add_argument("--events", type=int, default=3000000)
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
-    rows = [*encoder(a), *floor(a), *sites(a), *(workload(a) if a.scry else []), *loss(a)]
+    rows = [*encoder(a), *floor(a), *sites(a), *(workloads(a) if a.scry else []), *loss(a)]
     if a.json:
         print(json.dumps(rows))
         return

@@ -131,8 +131,16 @@ static __always_inline void put_user(struct trace_wire_user *u, struct pt_regs *
 #endif
 	u->sp = sp;
 	u->area_len = (uint16_t)len;
-	if (len && bpf_probe_read_user(u + 1, len, (void *)sp))
-		got = 0; /* less than that above a stack pointer is rare, and then the caller is not known */
+	/* So little above a stack pointer that 256 bytes cannot be read is rare; of more there is what lies in its page. */
+	if (len > 256) {
+		if (bpf_probe_read_user(u + 1, len, (void *)sp)) {
+			got = -(uint32_t)sp & 4095;
+			if (got >= len || bpf_probe_read_user(u + 1, got, (void *)sp))
+				got = 0;
+		}
+	} else if (len && bpf_probe_read_user(u + 1, len, (void *)sp)) {
+		got = 0;
+	}
 	u->stack_len = (uint16_t)got;
 }
 
