@@ -17,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -768,6 +770,45 @@ static void test_races(void **state)
 	clear(&t);
 }
 
+static struct flock lock = {.l_type = F_WRLCK, .l_len = 10};
+static int pair_fds[2], waiting;
+
+static void subject_variants(void)
+{
+	char name[16];
+	int fd = open("/dev/null", O_RDWR);
+	syscall(SYS_fcntl, fd, F_SETLK, &lock);
+	syscall(SYS_fcntl, fd, F_SETFL, O_NONBLOCK);
+	syscall(SYS_fcntl, fd, F_GETFL);
+	syscall(SYS_fcntl, fd, F_SETLK, (void *)8);
+	syscall(SYS_prctl, PR_SET_NAME, "a name");
+	syscall(SYS_prctl, PR_GET_NAME, name);
+	syscall(SYS_ioctl, pair_fds[0], FIONREAD, &waiting);
+	syscall(SYS_ioctl, fd, TIOCGWINSZ, &waiting);
+}
+
+/* Memory that is there or not as another argument says. */
+static void test_variants(void **state)
+{
+	struct trace t = {0};
+	start(&t, &own);
+	assert_int_equal(pipe2(pair_fds, O_CLOEXEC), 0);
+	assert_int_equal(write(pair_fds[1], "abc", 3), 3);
+	run(&t, subject_variants, true);
+	finish(&t);
+	expect_slot(find_call(&t, "fcntl", false, 0), 2, 0, TRACE_LATE, (const char *)&lock, sizeof(lock));
+	assert_null(slot(find_call(&t, "fcntl", false, 1), 2, 0));
+	assert_null(slot(find_call(&t, "fcntl", false, 2), 2, 0));
+	expect_slot(find_call(&t, "fcntl", false, 3), 2, 0, TRACE_FAULTED, "", 0);
+	expect_slot(find_call(&t, "prctl", false, 0), 1, 0, TRACE_LATE, "a name", 6);
+	expect_slot(find_call(&t, "prctl", false, 1), 1, 0, TRACE_OK, "a name", 6);
+	expect_slot(find_call(&t, "ioctl", false, 0), 2, 0, TRACE_OK, "\3\0\0", 4);
+	assert_null(slot(find_call(&t, "ioctl", false, 1), 2, 0)); /* it was refused, and wrote nothing */
+	close(pair_fds[0]);
+	close(pair_fds[1]);
+	clear(&t);
+}
+
 static void test_times(void **state)
 {
 	struct trace t = {0};
@@ -866,7 +907,7 @@ int main(void)
 		cmocka_unit_test(test_limits),     cmocka_unit_test(test_ids),      cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_no_tree),    cmocka_unit_test(test_signal),   cmocka_unit_test(test_scope),
 		cmocka_unit_test(test_scope_exec), cmocka_unit_test(test_no_process), cmocka_unit_test(test_overload),
-		cmocka_unit_test(test_no_loss),    cmocka_unit_test(test_races),    cmocka_unit_test(test_times),
+		cmocka_unit_test(test_no_loss),    cmocka_unit_test(test_races), cmocka_unit_test(test_variants),    cmocka_unit_test(test_times),
 #ifdef __x86_64__
 		cmocka_unit_test(test_compat),
 #endif

@@ -150,21 +150,36 @@ static bool applies(const struct when *w, const uint64_t args[SYSC_ARG_MAX])
 	return false;
 }
 
+static void change(struct sysc *s, const struct when *w)
+{
+	s->nargs = w->nargs;
+	s->flags |= w->flags;
+	for (size_t k = 0; k < w->change_cnt; k++)
+		if (w->changes[k].idx >= 0)
+			s->a[w->changes[k].idx] = w->changes[k].a;
+}
+
 void sysc_resolve(const struct sysc *s, const uint64_t args[SYSC_ARG_MAX], struct sysc *ret)
 {
 	*ret = *s;
 	if (s < rows || s >= rows + ROW_COUNT)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(whens); i++) {
-		const struct when *w = &whens[i];
-		if (&rows[w->row] != s || !applies(w, args))
-			continue;
-		ret->nargs = w->nargs;
-		ret->flags |= w->flags;
-		for (size_t k = 0; k < w->change_cnt; k++)
-			if (w->changes[k].idx >= 0)
-				ret->a[w->changes[k].idx] = w->changes[k].a;
+		if (&rows[whens[i].row] == s && applies(&whens[i], args))
+			change(ret, &whens[i]);
 	}
+}
+
+bool sysc_variant(const struct sysc *s, size_t idx, struct sysc *ret)
+{
+	for (size_t i = 0; i < ARRAY_LEN(whens); i++) {
+		if (&rows[whens[i].row] != s || idx--)
+			continue;
+		*ret = *s;
+		change(ret, &whens[i]);
+		return true;
+	}
+	return false;
 }
 
 static const char *const class_names[SYSC_CLASS_COUNT] = {"file", "network", "memory", "process", "signal", "ipc", "desc", "creds",

@@ -129,6 +129,9 @@ const struct sysc *sysc_all(size_t *ret_cnt);
  * `*ret` is the caller's, a changed copy of `s`. */
 void sysc_resolve(const struct sysc *s, const uint64_t args[SYSC_ARG_MAX], struct sysc *ret);
 
+/* The `idx`th of the ways in which arguments of `s` depend on another one, as sysc_resolve() gives it; false: there are no more. */
+bool sysc_variant(const struct sysc *s, size_t idx, struct sysc *ret);
+
 /* Whether the C type fills the register; of others the upper half means nothing. */
 bool sysc_is_wide(const struct sysc_arg *a);
 

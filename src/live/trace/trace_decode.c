@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live/trace/trace_decode.h"
 
+#include "live/trace/sysc.h"
 #include "live/trace/trace_frame.h"
 
 #include "base/cur.h"
@@ -159,6 +160,50 @@ static bool read_slots(struct cur *c, struct trace_record *r, bool is_exact)
 	return true;
 }
 
+/* Of bytes that were read because another argument might have made this one a pointer: what it is. False: it is none. */
+static bool fit_slot(const struct trace_event *ev, const struct sysc_arg *a, struct trace_slot *s)
+{
+	bool is_error = ev->ret < 0 && ev->ret >= -4095;
+	if (a->fetch == SYSC_FETCH_NONE || !s->len || (a->dir == SYSC_OUT && is_error))
+		return a->fetch != SYSC_FETCH_NONE && !s->len;
+	bool is_cut = false;
+	uint64_t want = s->len;
+	if (a->fetch == SYSC_FETCH_FIXED) {
+		want = a->size;
+	} else if (a->fetch == SYSC_FETCH_STR) {
+		want = strnlen((const char *)s->data, s->len);
+		is_cut = want == s->len;
+	} else if (a->len == SYSC_LEN_ARG && a->partner >= 0) {
+		want = ev->args[a->partner & 7];
+		is_cut = want > s->len;
+	}
+	if (a->dir == SYSC_IN)
+		s->phase = TRACE_IN;
+	if (want <= s->len && !(is_cut && s->status == TRACE_FAULTED))
+		s->status = is_cut ? TRACE_TRUNCATED : s->phase == TRACE_IN ? TRACE_LATE : TRACE_OK;
+	s->full = is_cut && a->fetch == SYSC_FETCH_STR ? 0 : (uint32_t)MIN(want, UINT32_MAX);
+	s->len = (uint32_t)MIN(want, s->len);
+	return true;
+}
+
+/* Leaves of the slots of fcntl(2) and its like what their arguments make of them. */
+static void fit_variants(struct trace_record *r)
+{
+	const struct sysc *s = r->ev.abi != TRACE_I386 ? sysc_find(r->ev.abi, r->ev.nr) : NULL;
+	struct sysc v;
+	if (!s || !sysc_variant(s, 0, &v))
+		return;
+	sysc_resolve(s, r->ev.args, &v);
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < r->ev.nslots; i++) {
+		struct trace_slot slot = r->slots[i];
+		bool is_own = slot.part == TRACE_PART_SELF && slot.arg < SYSC_ARG_MAX && s->a[slot.arg].fetch == SYSC_FETCH_NONE;
+		if (!is_own || (slot.arg < v.nargs && fit_slot(&r->ev, &v.a[slot.arg], &slot)))
+			r->slots[kept++] = slot;
+	}
+	r->ev.nslots = kept;
+}
+
 bool trace_decode(const uint8_t *rec, size_t len, struct trace_record *r)
 {
 	struct cur c = cur_make(rec, len, false);
@@ -173,6 +218,8 @@ bool trace_decode(const uint8_t *rec, size_t len, struct trace_record *r)
 	if (!read_slots(&c, r, w.flags & TRACE_WIRE_EXACT) || c.failed)
 		return false;
 	r->ev.slots = r->slots;
+	if (r->kind == TRACE_SYSCALL && !(w.flags & TRACE_WIRE_EXACT))
+		fit_variants(r);
 	if (r->ev.unfinished)
 		r->ev.ret = 0;
 	if (r->kind == TRACE_LOST) {

@@ -142,6 +142,33 @@ static void add_arg(struct rows *r, const struct trace_plan *p, const struct sys
 		add_data(r, arg, flags, limit);
 }
 
+#define VARIANT_STR_LIMIT 64
+
+/*
+ * Arguments that may be pointers, as another argument says: so many bytes as any of what they may lead to has are read, whatever the
+ * others are. trace_decode.h leaves of that what the call at hand has.
+ */
+static void add_variants(struct rows *r, const struct trace_plan *p, const struct sysc *s)
+{
+	for (unsigned arg = 0; arg < SYSC_ARG_MAX; arg++) {
+		struct sysc v;
+		uint16_t copy = 0;
+		for (size_t i = 0; s->a[arg].fetch == SYSC_FETCH_NONE && sysc_variant(s, i, &v); i++) {
+			const struct sysc_arg *a = &v.a[arg];
+			if (a->fetch == SYSC_FETCH_NONE)
+				continue;
+			uint16_t limit = limit_of(p, &v, arg);
+			uint16_t len = a->fetch == SYSC_FETCH_FIXED ? (uint16_t)MIN(a->size, limit) : (uint16_t)MIN(limit, VARIANT_STR_LIMIT);
+			copy = MAX(copy, len);
+		}
+		if (!copy)
+			continue;
+		struct trace_read_arg *row = add_row(r, arg, TRACE_READ_BYTES, TRACE_READ_IN | TRACE_READ_OUT);
+		row->size = copy;
+		row->copy = copy;
+	}
+}
+
 /* Rows of all arguments that are followed; the number that another one's length is read from comes before that one. */
 static void fill_desc(const struct trace_plan *p, const struct sysc *s, unsigned abi, struct trace_desc *d)
 {
@@ -160,6 +187,8 @@ static void fill_desc(const struct trace_plan *p, const struct sysc *s, unsigned
 		}
 		add_arg(&r, p, s, i);
 	}
+	if (!abi) /* structs of i386 are others */
+		add_variants(&r, p, s);
 }
 
 /* Chooses strings that are looked at when the call begins, too; false: there is none. */
