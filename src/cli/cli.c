@@ -516,6 +516,8 @@ static const struct {
 	{"batch", cli_batch},
 	{"trace", cli_trace},
 	{"probe", cli_probe},
+	{"get", cli_get},
+	{"push", cli_push},
 };
 
 bool cli_wants_help(int argc, char **argv)

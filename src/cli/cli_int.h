@@ -40,5 +40,8 @@ int cli_batch(int argc, char **argv);
 int cli_trace(int argc, char **argv);
 /* `scry probe`; the same. */
 int cli_probe(int argc, char **argv);
+/* `scry get` and `scry push`; the same. */
+int cli_get(int argc, char **argv);
+int cli_push(int argc, char **argv);
 
 #endif

@@ -413,6 +413,24 @@ static const struct ops_column c_find[] = {{"binary", "BINARY", 'l'}, {"addr", "
 static const struct ops_column c_follow[] = {{"binary", "BINARY", 'l'}, {"addr", "ADDR", 'r'}, {"name", "NAME", 'l'}, {"version", "VERSION", 'l'},
 					     {NULL, NULL, 0}};
 
+static const struct ops_column c_cache[] = {{"bytes", "BYTES", 'r'}, {"used", "LAST USED", 'l'}, {"state", "STATE", 'l'}, {"url", "FILE", 'l'},
+					    {NULL, NULL, 0}};
+static const struct ops_column c_prune[] = {{"freed", "bytes freed", 'l'}, {NULL, NULL, 0}};
+static const struct ops_param p_get[] = {
+	{.name = "url", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "URL",
+	 .help = "connect://HOST:PORT/PATH, unix-connect://SOCKET:/PATH, ssh://HOST/PATH"},
+	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "FILE",
+	 .help = "where to put it (the last part of PATH, here); with --libs a folder"},
+	P_FLAG("libs", "and the libraries it needs, and those they need"),
+	{.name = "stall", .type = OPS_INT, .value = "S", .help = "give up after S seconds without progress (15)"}, {NULL}};
+static const struct ops_param p_push[] = {
+	{.name = "local", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "FILE", .help = "the file to send"},
+	{.name = "url", .type = OPS_STRING, .is_positional = true, .is_required = true, .value = "URL",
+	 .help = "where to: connect://HOST:PORT/PATH and the like"},
+	{.name = "stall", .type = OPS_INT, .value = "S", .help = "give up after S seconds without progress (15)"}, {NULL}};
+static const struct ops_param p_prune[] = {
+	{.name = "limit", .type = OPS_INT, .value = "BYTES", .help = "until at most so many are left (20 GiB, or $SCRY_CACHE_LIMIT)"}, {NULL}};
+
 #define READ(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .needs_target = true, .help = h, .params = p, .columns = c, .run = f}
 #define TOOL(n, s, p, c, f, h) {.name = n, .cap = SES_CAP_READ, .shape = s, .help = h, .params = p, .columns = c, .run = f}
 
@@ -598,6 +616,17 @@ static const struct ops_op ops_all[] = {
 	 .help = "more of a trace or probe that a server keeps",
 	 .details = "Items before the cursor are given back: the same cursor gives the same again, an older one not. One that nobody reads for a "
 		    "minute ends, and so do those of a client that is gone."},
+	COMMAND("get", SES_CAP_NET, p_get, "fetch a file of another machine",
+		"From lldb-server, gdbserver, QEMU, scry platform or over ssh, as fast as the link: many reads are in flight. What was fetched "
+		"before and is unchanged comes from the cache; what was interrupted goes on where it stopped. Length, build-id and, where the server "
+		"has one, a hash are compared before anything gets its name (docs/remote.md). --json: {\"path\",\"bytes\",\"transferred\",\"cached\","
+		"\"seconds\",\"server\",\"round_trips\",\"files\"}."),
+	COMMAND("push", SES_CAP_NET, p_push, "send a file to another machine",
+		"An existing file there is overwritten. Its length and, where the server has one, its hash are compared afterwards."),
+	TOOL("cache_list", OPS_LIST, p_none, c_cache, ops_cache_list, "the files of other machines that are kept"),
+	TOOL("cache_verify", OPS_LIST, p_none, c_cache, ops_cache_verify, "read all of them; what is damaged is removed, to be fetched again"),
+	{.name = "cache_prune", .cap = SES_CAP_WRITE_FILES, .shape = OPS_OBJECT, .params = p_prune, .columns = c_prune, .run = ops_cache_prune,
+	 .help = "remove what was used longest ago"},
 	COMMAND("serve", SES_CAP_NET, p_serve, "answer programs over a socket",
 		"JSON-RPC, one object a line: every operation by its name, for any number of clients of this user, with events when something "
 		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),

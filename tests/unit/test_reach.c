@@ -123,7 +123,7 @@ static void reply_is(struct reach_conn *c, uint64_t tag, const char *text)
 static void test_many_in_flight(void **state)
 {
 	(void)state;
-	static const char *const script[] = {"+$OK#9a", "$PacketSize=47ff;QStartNoAckMode+;qEcho+#00", "$F1;a}\x03#00", "$F4* ;#00",
+	static const char *const script[] = {"+$OK#9a", "$PacketSize=47ff;QStartNoAckMode+#00", "$F1;a}\x03#00", "$F4* ;#00",
 					     "noise+$#00%Stop:#00$E05#00", NULL};
 	struct server s;
 	struct reach_conn *c = NULL;

@@ -162,6 +162,7 @@ void gdb_features_read(struct gdb_span reply, struct gdb_features *ret)
 		for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 			*known[i].is_there |= gdb_span_is(field, known[i].name);
 	}
+	ret->is_lldb |= ret->has_echo; /* all that its platform mode says */
 	uint64_t dec;
 	if (!packet_size.s || !gdb_is_hex(packet_size, &ret->packet_len))
 		ret->packet_len = 0;

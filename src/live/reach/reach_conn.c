@@ -31,9 +31,9 @@ struct reach_conn {
 	struct gdb_decoder in;
 	struct buf reply;
 	struct buf out;
-	uint64_t out_off;  /* offset of out.data[0] */
-	uint64_t sent_off; /* bytes written to the link */
-	size_t begun;	   /* of reach_begin() */
+	uint64_t out_off;     /* offset of out.data[0] */
+	uint64_t sent_off;    /* bytes written to the link */
+	size_t begun;	      /* of reach_begin() */
 	struct request *open; /* a ring */
 	size_t open_cap, open_first, open_cnt;
 	struct gdb_features features;
@@ -125,6 +125,11 @@ static struct err *push_out(struct reach_conn *c)
 	return NULL;
 }
 
+struct err *reach_flush(struct reach_conn *c)
+{
+	return push_out(c);
+}
+
 struct buf *reach_begin(struct reach_conn *c)
 {
 	c->begun = gdb_begin(&c->out);
@@ -213,7 +218,8 @@ static struct err *repeat(struct reach_conn *c, bool is_ours)
 	if (c->is_noack && is_ours)
 		return broken(c, err_new(ERR_BAD_INPUT, "a packet came with a wrong checksum"));
 	if (++c->repeat_cnt > MAX_REPEATS)
-		return broken(c, err_new(ERR_BAD_INPUT, "a packet was damaged %u times on its way %s", c->repeat_cnt, is_ours ? "here" : "there"));
+		return broken(c, err_new(ERR_BAD_INPUT, "a packet was damaged %u times on its way %s", c->repeat_cnt,
+					 is_ours ? "here" : "there"));
 	if (is_ours)
 		return send_mark(c, '-');
 	if (!c->is_noack && c->open_cnt)
@@ -277,7 +283,8 @@ static struct err *await_packet(struct reach_conn *c, bool may_be_silent, struct
 			struct pollfd p[2] = {{.fd = c->link.in, .events = POLLIN}, {.fd = c->link.out, .events = POLLOUT}};
 			poll(p, 2, 100);
 		} else {
-			e = reach_poll(c->link.in, (short)(POLLIN | (is_all_sent ? 0 : POLLOUT)), may_be_silent ? UINT64_MAX : until_ns, &c->wait);
+			e = reach_poll(c->link.in, (short)(POLLIN | (is_all_sent ? 0 : POLLOUT)), may_be_silent ? UINT64_MAX : until_ns,
+				       &c->wait);
 		}
 		if (!e)
 			e = fill(c);

@@ -6,8 +6,8 @@
 #include "live/reach/reach_link.h"
 
 /*
- * A client's connection to a gdb remote server: requests go out as they are made, any number in flight, and replies come back in order. A server
- * without no-ack mode answers one at a time (more would give wrong data), so there requests wait here; callers see no difference.
+ * A client's connection to a gdb remote server: requests go out as they are made, any number in flight, and replies come back in order. A
+ * server without no-ack mode answers one at a time (more would give wrong data), so there requests wait here; callers see no difference.
  * Everything it says is hostile: packets and what they expand to are bounded, noise is counted, and silence has an end.
  * One thread at a time.
  */
@@ -22,8 +22,8 @@ enum reach_kind {
 };
 const char *reach_kind_name(enum reach_kind k);
 
-/* Takes the link, also on failure. Agrees on no-ack mode where there is one (one round trip) and asks qSupported, whose answer is read with whatever
- * comes next. Errors: timeout, cancelled, io; bad_input "not a gdb remote server". */
+/* Takes the link, also on failure. Agrees on no-ack mode where there is one (one round trip) and asks qSupported, whose answer is read with
+ * whatever comes next. Errors: timeout, cancelled, io; bad_input "not a gdb remote server". */
 _must_use_ struct err *reach_conn_new(struct reach_link link, const struct reach_wait *wait, struct reach_conn **ret);
 void reach_conn_free(struct reach_conn *c);
 /* From now on. */
@@ -41,9 +41,12 @@ struct reach_reply {
 	bool is_final;		 /* false: an `O` packet; the request is still open */
 };
 
-/* The next reply, waiting for it and sending meanwhile. Errors: timeout (a stall: see reach_resync()), cancelled, io (the connection is gone),
- * bad_input (what came is no protocol); after all but timeout and cancelled nothing more can be had. Nothing may be asked when nothing is open. */
+/* The next reply, waiting for it and sending meanwhile. Errors: timeout (a stall: see reach_resync()), cancelled, io (the connection is
+ * gone), bad_input (what came is no protocol); after all but timeout and cancelled nothing more can be had. Nothing may be asked when
+ * nothing is open. */
 _must_use_ struct err *reach_reply(struct reach_conn *c, struct reach_reply *ret);
+/* Writes what can be written now of what was sent; waits for nothing. */
+_must_use_ struct err *reach_flush(struct reach_conn *c);
 /* Replies still to come, and requests not yet written because of ack mode or a full socket. */
 size_t reach_open_cnt(const struct reach_conn *c);
 

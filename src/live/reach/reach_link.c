@@ -40,7 +40,8 @@ struct err *reach_poll(int fd, short events, uint64_t until_ns, const struct rea
 		if (n < 0 && errno != EINTR)
 			return err_os(errno, "waiting for the other machine");
 		if (now >= until_ns)
-			return err_new(ERR_TIMEOUT, "the other machine has stalled: nothing came for %.3g s", (double)reach_stall_ns(wait) / 1e9);
+			return err_new(ERR_TIMEOUT, "the other machine has stalled: nothing came for %.3g s",
+				       (double)reach_stall_ns(wait) / 1e9);
 	}
 }
 

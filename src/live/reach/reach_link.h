@@ -25,8 +25,8 @@ struct reach_link {
  * Connects: TCP, a unix socket, or `ssh -- HOST` with the given command there (`ssh_command`, shell words) or, with `ssh_subsystem`, that
  * subsystem. ssh's own messages go to stderr. Errors: timeout, denied, not_found, io, cancelled; env without ssh.
  */
-_must_use_ struct err *reach_link_open(const struct reach_url *u, const struct reach_wait *wait, const char *ssh_command, const char *ssh_subsystem,
-				       struct reach_link *ret);
+_must_use_ struct err *reach_link_open(const struct reach_url *u, const struct reach_wait *wait, const char *ssh_command,
+				       const char *ssh_subsystem, struct reach_link *ret);
 
 /* A link over a connected descriptor (takes it). */
 _must_use_ struct err *reach_link_fd(int fd, struct reach_link *ret);

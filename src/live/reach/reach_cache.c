@@ -1,0 +1,768 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/reach/reach_cache.h"
+
+#include "base/cur.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define MISSING_S 60
+#define PARTIAL_S (7 * 86400)
+#define MAX_ENTRY_LEN 32768
+#define HEX_LEN 65
+
+struct reach_cache {
+	char *root;
+	uid_t uid; /* its owner's, which is another than ours under sudo */
+	uint64_t limit_len;
+};
+
+static const char *const folders[] = {"blobs", "keys", "partial", "locks"};
+
+/* A folder of the same owner as `uid` (the first: of anybody) that nobody else can write to. */
+static struct err *make_folder(const char *path, bool is_first, uid_t *uid)
+{
+	struct stat st;
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return err_os(errno, "%s: cannot make the folder", path);
+	if (lstat(path, &st))
+		return err_os(errno, "%s", path);
+	if (!S_ISDIR(st.st_mode) || (st.st_mode & 022) || (!is_first && st.st_uid != *uid))
+		return err_new(ERR_DENIED, "%s: is not a folder that nobody else can write to", path);
+	*uid = st.st_uid;
+	return NULL;
+}
+
+struct err *reach_cache_open(const char *root, uint64_t limit_len, struct reach_cache **ret)
+{
+	uid_t uid = 0;
+	_cleanup_free_ char *above = strdup(root);
+	char *slash = above ? strrchr(above, '/') : NULL;
+	if (!above)
+		return &err_nomem;
+	/* The store may not have been used yet. */
+	if (slash)
+		*slash = '\0';
+	struct err *e = *above && access(above, F_OK) ? file_make_dirs(above) : NULL;
+	if (!e)
+		e = make_folder(root, true, &uid);
+	for (size_t i = 0; i < ARRAY_LEN(folders) && !e; i++) {
+		_cleanup_free_ char *path = NULL;
+		if (asprintf(&path, "%s/%s", root, folders[i]) < 0)
+			return &err_nomem;
+		e = make_folder(path, false, &uid);
+	}
+	if (e)
+		return e;
+	struct reach_cache *c = calloc(1, sizeof(*c));
+	if (!c || !(c->root = strdup(root))) {
+		free(c);
+		return &err_nomem;
+	}
+	c->uid = uid;
+	c->limit_len = limit_len ? limit_len : REACH_CACHE_LIMIT_LEN;
+	*ret = c;
+	return NULL;
+}
+
+void reach_cache_close(struct reach_cache *c)
+{
+	if (c)
+		free(c->root);
+	free(c);
+}
+
+/* ROOT/FOLDER/NAME, owned; null without memory. */
+static char *path_of(const struct reach_cache *c, const char *folder, const char *name)
+{
+	char *path;
+	return asprintf(&path, "%s/%s/%s", c->root, folder, name) < 0 ? NULL : path;
+}
+
+static void to_hex(const uint8_t *bytes, size_t len, char *ret)
+{
+	for (size_t i = 0; i < len; i++)
+		snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* --- keys --- */
+
+/* SHA-256 of fields, each with its length, so that none runs into the next. */
+static struct err *hash_fields(const struct gdb_span *fields, size_t cnt, uint8_t ret[SHA256_LEN])
+{
+	struct sha256 *s = NULL;
+	struct err *e = sha256_new(&s);
+	for (size_t i = 0; i < cnt && !e; i++) {
+		uint64_t len = fields[i].len;
+		sha256_add(s, &len, sizeof(len));
+		sha256_add(s, fields[i].s, fields[i].len);
+	}
+	if (!e)
+		e = sha256_end(s, ret);
+	sha256_free(s);
+	return e;
+}
+
+static struct gdb_span text_span(const char *s)
+{
+	return gdb_span_make(s, strlen(s));
+}
+
+/* LAST leads to nothing: it keeps what nothing else refers to, since two versions of it cannot be told apart. */
+enum key_kind { KEY_ID, KEY_PATH, KEY_HINT, KEY_MISSING, KEY_LAST };
+
+/* The name of an entry; false where what it is made of is not known. */
+static bool key_of(enum key_kind kind, const char *peer, const char *path, const struct reach_meta *m, char ret[HEX_LEN])
+{
+	static const char *const names[] = {"id", "path", "hint", "missing", "last"};
+	if ((kind == KEY_ID || kind == KEY_HINT) && (!m->id_len || !m->has_len))
+		return false;
+	if (kind == KEY_PATH && (!m->has_len || !m->has_mtime))
+		return false;
+	struct gdb_span fields[5] = {text_span(names[kind])};
+	size_t cnt = 1;
+	if (kind != KEY_HINT)
+		fields[cnt++] = text_span(peer);
+	if (kind == KEY_ID || kind == KEY_HINT)
+		fields[cnt++] = gdb_span_make(m->id, m->id_len);
+	else
+		fields[cnt++] = text_span(path);
+	if (kind < KEY_MISSING)
+		fields[cnt++] = gdb_span_make(&m->len, sizeof(m->len));
+	if (kind == KEY_PATH)
+		fields[cnt++] = gdb_span_make(&m->mtime, sizeof(m->mtime));
+	uint8_t hash[SHA256_LEN];
+	struct err *e = hash_fields(fields, cnt, hash);
+	if (!e)
+		to_hex(hash, sizeof(hash), ret);
+	err_free(e);
+	return !e;
+}
+
+/* --- entries --- */
+
+void reach_entry_put(struct buf *out, const struct reach_entry *e)
+{
+	buf_add_str(out, "scry-remote 1\nsha256 ");
+	buf_add_hexbytes(out, e->sha256, sizeof(e->sha256));
+	buf_printf(out, "\nlen %llu\nblob %llu %lld %lld\nid %s\npeer ", (unsigned long long)e->len, (unsigned long long)e->ino,
+		   (long long)e->mtime_ns, (long long)e->ctime_ns, e->id);
+	buf_add_hexbytes(out, (const uint8_t *)e->peer, strlen(e->peer));
+	buf_add_str(out, "\npath ");
+	buf_add_hexbytes(out, (const uint8_t *)e->path, strlen(e->path));
+	buf_add_str(out, "\n");
+}
+
+static bool take_i64(struct gdb_span *s, int64_t *ret)
+{
+	bool is_negative = gdb_skip(s, "-");
+	uint64_t v;
+	if (!gdb_take_dec(s, &v) || v > INT64_MAX)
+		return false;
+	*ret = is_negative ? -(int64_t)v : (int64_t)v;
+	return true;
+}
+
+/* A line NAME and hex digits to text of less than `cap` bytes without a NUL. */
+static bool take_text(struct gdb_span *s, const char *name, char *ret, size_t cap)
+{
+	struct gdb_span line;
+	struct buf plain = {0};
+	bool is_good = gdb_skip(s, name) && gdb_next_field(s, '\n', &line) && gdb_unhex(line, cap - 1, &plain) &&
+		       (!plain.len || !memchr(plain.data, 0, plain.len));
+	if (is_good) {
+		if (plain.len)
+			memcpy(ret, plain.data, plain.len);
+		ret[plain.len] = '\0';
+	}
+	buf_fini(&plain);
+	return is_good;
+}
+
+static bool read_entry(struct gdb_span s, struct reach_entry *ret)
+{
+	struct gdb_span line;
+	struct buf sha = {0};
+	bool is_good = gdb_skip(&s, "scry-remote 1\nsha256 ") && gdb_next_field(&s, '\n', &line) && gdb_unhex(line, SHA256_LEN, &sha) &&
+		       sha.len == SHA256_LEN;
+	if (is_good)
+		memcpy(ret->sha256, sha.data, SHA256_LEN);
+	buf_fini(&sha);
+	if (!is_good || !gdb_skip(&s, "len ") || !gdb_take_dec(&s, &ret->len) || !gdb_skip(&s, "\nblob ") || !gdb_take_dec(&s, &ret->ino) ||
+	    !gdb_skip(&s, " ") || !take_i64(&s, &ret->mtime_ns) || !gdb_skip(&s, " ") || !take_i64(&s, &ret->ctime_ns) ||
+	    !gdb_skip(&s, "\nid "))
+		return false;
+	if (!gdb_next_field(&s, '\n', &line) || line.len >= sizeof(ret->id))
+		return false;
+	for (size_t i = 0; i < line.len; i++) {
+		if (gdb_digit(line.s[i]) < 0)
+			return false;
+		ret->id[i] = line.s[i];
+	}
+	ret->id[line.len] = '\0';
+	return take_text(&s, "peer ", ret->peer, sizeof(ret->peer)) && take_text(&s, "path ", ret->path, sizeof(ret->path)) && !s.len;
+}
+
+bool reach_entry_read(const char *text, size_t len, struct reach_entry *ret)
+{
+	struct reach_entry e = {0};
+	struct buf again = {0};
+	bool is_good = read_entry(gdb_span_make(text, len), &e);
+	if (is_good) {
+		/* One spelling of each: what was changed by hand is nothing we wrote. */
+		reach_entry_put(&again, &e);
+		is_good = !again.failed && again.len == len && !memcmp(again.data, text, len);
+	}
+	buf_fini(&again);
+	if (is_good)
+		*ret = e;
+	return is_good;
+}
+
+/* A small file whole; false when it is not to be had. */
+static bool read_small(const char *path, uid_t uid, char *ret, size_t cap, size_t *ret_len, struct stat *ret_stat)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, ret_stat) || !S_ISREG(ret_stat->st_mode) || ret_stat->st_uid != uid)
+		return false;
+	ssize_t n = read(fd, ret, cap);
+	*ret_len = n < 0 ? 0 : (size_t)n;
+	return n >= 0 && (size_t)n < cap;
+}
+
+static bool load_entry(const struct reach_cache *c, const char *path, struct reach_entry *ret, struct stat *ret_stat)
+{
+	char *text = malloc(MAX_ENTRY_LEN);
+	size_t len = 0;
+	bool is_good = text && read_small(path, c->uid, text, MAX_ENTRY_LEN, &len, ret_stat) && reach_entry_read(text, len, ret);
+	free(text);
+	return is_good;
+}
+
+static int64_t ns_of(struct timespec ts)
+{
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static bool is_as_noted(const struct reach_entry *e, const struct stat *st)
+{
+	return (uint64_t)st->st_size == e->len && st->st_ino == e->ino && ns_of(st->st_mtim) == e->mtime_ns &&
+	       ns_of(st->st_ctim) == e->ctime_ns;
+}
+
+static void note(struct reach_entry *e, const struct stat *st)
+{
+	e->ino = st->st_ino;
+	e->mtime_ns = ns_of(st->st_mtim);
+	e->ctime_ns = ns_of(st->st_ctim);
+}
+
+static struct err *put_entry(struct reach_cache *c, const char *key, const struct reach_entry *e)
+{
+	_cleanup_free_ char *path = path_of(c, "keys", key);
+	struct buf text = {0};
+	reach_entry_put(&text, e);
+	struct err *err = !path || text.failed ? &err_nomem : file_write_atomic(path, text.data, text.len);
+	buf_fini(&text);
+	return err;
+}
+
+/* Whether the bytes of a blob have the hash its name says. */
+static bool is_intact(int fd, const uint8_t sha256[SHA256_LEN], uint64_t want_len)
+{
+	struct sha256 *s = NULL;
+	struct err *e = sha256_new(&s);
+	uint8_t *bytes = malloc(1 << 20), got[SHA256_LEN];
+	uint64_t len = 0;
+	ssize_t n = -1;
+	if (!e && bytes) {
+		while ((n = read(fd, bytes, 1 << 20)) > 0) {
+			sha256_add(s, bytes, (size_t)n);
+			len += (uint64_t)n;
+		}
+		e = sha256_end(s, got);
+	}
+	bool is_good = !e && n == 0 && len == want_len && !memcmp(got, sha256, SHA256_LEN);
+	err_free(e);
+	sha256_free(s);
+	free(bytes);
+	return is_good;
+}
+
+static char *blob_path(const struct reach_cache *c, const uint8_t sha256[SHA256_LEN])
+{
+	char hex[HEX_LEN];
+	to_hex(sha256, SHA256_LEN, hex);
+	return path_of(c, "blobs", hex);
+}
+
+/* The blob of an entry, if it is there and unharmed; read whole when it was touched, or `fully`. One that is damaged is removed. */
+static bool check_blob(struct reach_cache *c, struct reach_entry *e, bool fully, char **ret_path, bool *ret_moved)
+{
+	_cleanup_free_ char *path = blob_path(c, e->sha256);
+	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return false;
+	*ret_moved = !is_as_noted(e, &st);
+	if ((*ret_moved || fully) && !is_intact(fd, e->sha256, e->len)) {
+		unlink(path);
+		return false;
+	}
+	note(e, &st);
+	*ret_path = take_ptr(path);
+	return true;
+}
+
+/* A file that is here. */
+static bool find(struct reach_cache *c, const char *key, char **ret_path, uint8_t ret_sha256[SHA256_LEN])
+{
+	_cleanup_free_ char *path = path_of(c, "keys", key);
+	struct reach_entry e;
+	struct stat st;
+	bool has_moved;
+	if (!path || !load_entry(c, path, &e, &st))
+		return false;
+	if (!check_blob(c, &e, false, ret_path, &has_moved)) {
+		unlink(path);
+		return false;
+	}
+	memcpy(ret_sha256, e.sha256, SHA256_LEN);
+	/* That it was used is noted where it can be; the entry is right without. */
+	if (has_moved)
+		err_free(put_entry(c, key, &e));
+	else
+		utimensat(AT_FDCWD, path, NULL, 0);
+	return true;
+}
+
+bool reach_cache_is_missing(struct reach_cache *c, const char *peer, const char *path)
+{
+	char key[HEX_LEN];
+	struct stat st;
+	if (!key_of(KEY_MISSING, peer, path, NULL, key))
+		return false;
+	_cleanup_free_ char *file = path_of(c, "keys", key);
+	return file && !stat(file, &st) && time(NULL) - st.st_mtime < MISSING_S && time(NULL) >= st.st_mtime;
+}
+
+void reach_cache_put_missing(struct reach_cache *c, const char *peer, const char *path)
+{
+	char key[HEX_LEN];
+	if (!key_of(KEY_MISSING, peer, path, NULL, key))
+		return;
+	_cleanup_free_ char *file = path_of(c, "keys", key);
+	if (file)
+		err_free(file_write_atomic(file, "missing\n", 8));
+}
+
+/* --- the sink --- */
+
+/* What is held for a job between place() and publish(). */
+struct hold {
+	struct reach_fetch_job *job;
+	int lock_fd;
+	char key[HEX_LEN];
+	struct hold *next;
+};
+
+static void release(struct reach_cache_sink *s, const struct reach_fetch_job *job)
+{
+	for (struct hold **at = (struct hold **)&s->own; *at;) {
+		struct hold *h = *at;
+		if (job && h->job != job) {
+			at = &h->next;
+			continue;
+		}
+		*at = h->next;
+		close(h->lock_fd);
+		free(h);
+	}
+}
+
+/* Takes the lock of a key: -1 and errno EWOULDBLOCK when somebody has it. A lock that was removed under our hands is none. */
+static int lock(const char *path, int how)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		struct stat mine, there;
+		_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0 || flock(fd, how))
+			return -1;
+		if (!fstat(fd, &mine) && !stat(path, &there) && mine.st_ino == there.st_ino)
+			return take_fd(fd);
+	}
+	errno = EWOULDBLOCK;
+	return -1;
+}
+
+static bool take(struct reach_cache_sink *s, struct reach_fetch_job *job, const char *key, char **ret_path)
+{
+	uint8_t sha256[SHA256_LEN];
+	if (!find(s->cache, key, ret_path, sha256))
+		return false;
+	*(char **)job->ctx = *ret_path;
+	return true;
+}
+
+static bool is_here(struct reach_cache_sink *s, struct reach_fetch_job *job)
+{
+	char key[HEX_LEN], *path = NULL;
+	return (key_of(KEY_ID, s->peer, job->path, &job->meta, key) && take(s, job, key, &path)) ||
+	       (key_of(KEY_PATH, s->peer, job->path, &job->meta, key) && take(s, job, key, &path));
+}
+
+/* What the beginning of a file is the beginning of. Without a build-id and a time of change nothing tells two versions apart: then nothing
+ * is resumed. */
+static struct err *identity_of(struct reach_cache_sink *s, const struct reach_fetch_job *job, uint8_t ret[REACH_IDENTITY_LEN])
+{
+	const struct reach_meta *m = &job->meta;
+	uint8_t random[16] = {0};
+	if (!m->id_len && !m->has_mtime && getrandom(random, sizeof(random), 0) != sizeof(random))
+		return err_os(errno, "no random bytes");
+	int64_t mtime = m->has_mtime ? m->mtime : -1;
+	const struct gdb_span fields[] = {text_span(s->peer),
+					  text_span(job->path),
+					  gdb_span_make(&m->len, sizeof(m->len)),
+					  gdb_span_make(&mtime, sizeof(mtime)),
+					  gdb_span_make(m->id, m->id_len),
+					  gdb_span_make(random, sizeof(random))};
+	return hash_fields(fields, ARRAY_LEN(fields), ret);
+}
+
+static struct err *place(void *ctx, struct reach_fetch_job *job, bool is_last, enum reach_place *ret, struct reach_part **ret_part)
+{
+	struct reach_cache_sink *s = ctx;
+	struct reach_cache *c = s->cache;
+	if (is_here(s, job)) {
+		*ret = REACH_PLACE_HAS;
+		return NULL;
+	}
+	if (!is_last) {
+		*ret = REACH_PLACE_LATER;
+		return NULL;
+	}
+	struct hold *h = calloc(1, sizeof(*h));
+	if (!h)
+		return &err_nomem;
+	struct reach_meta no_time = job->meta;
+	no_time.has_mtime = true;
+	if (!key_of(KEY_ID, s->peer, job->path, &job->meta, h->key) && !key_of(KEY_PATH, s->peer, job->path, &no_time, h->key)) {
+		free(h);
+		return sha256_try();
+	}
+	_cleanup_free_ char *lock_path = path_of(c, "locks", h->key);
+	_cleanup_free_ char *part_path = path_of(c, "partial", h->key);
+	h->job = job;
+	h->lock_fd = lock_path && part_path ? lock(lock_path, LOCK_EX | LOCK_NB) : -1;
+	if (h->lock_fd < 0) {
+		bool is_busy = errno == EWOULDBLOCK;
+		free(h);
+		*ret = REACH_PLACE_BUSY;
+		return is_busy ? NULL : lock_path && part_path ? err_os(errno, "%s: cannot lock", lock_path) : &err_nomem;
+	}
+	h->next = s->own;
+	s->own = h;
+	/* Whoever had the lock before may have fetched it. */
+	if (is_here(s, job)) {
+		release(s, job);
+		*ret = REACH_PLACE_HAS;
+		return NULL;
+	}
+	uint8_t identity[REACH_IDENTITY_LEN];
+	struct err *e = identity_of(s, job, identity);
+	if (!e)
+		e = reach_part_open(part_path, identity, job->meta.len, ret_part);
+	if (e)
+		release(s, job);
+	*ret = REACH_PLACE_PART;
+	return e;
+}
+
+/* Blob first, entries after: an entry never leads to what is not there. Nobody prunes meanwhile. */
+static struct err *publish(void *ctx, struct reach_fetch_job *job, struct reach_part *part, const uint8_t sha256[SHA256_LEN])
+{
+	struct reach_cache_sink *s = ctx;
+	struct reach_cache *c = s->cache;
+	_cleanup_free_ char *path = blob_path(c, sha256);
+	_cleanup_free_ char *prune_path = path_of(c, "locks", "prune");
+	_cleanup_close_ int prune_fd = prune_path ? lock(prune_path, LOCK_SH) : -1;
+	struct stat st;
+	struct err *e = path ? reach_part_publish(part, path, 0400) : &err_nomem;
+	reach_part_close(part);
+	if (!e && stat(path, &st))
+		e = err_os(errno, "%s", path);
+	if (e) {
+		release(s, job);
+		return e;
+	}
+	struct reach_entry entry = {.len = job->meta.len};
+	memcpy(entry.sha256, sha256, SHA256_LEN);
+	note(&entry, &st);
+	snprintf(entry.peer, sizeof(entry.peer), "%s", s->peer);
+	snprintf(entry.path, sizeof(entry.path), "%s", job->path);
+	to_hex(job->meta.id, job->meta.id_len, entry.id);
+	entry.id[2 * job->meta.id_len] = '\0';
+	char key[HEX_LEN];
+	static const enum key_kind kinds[] = {KEY_ID, KEY_PATH, KEY_HINT};
+	bool is_kept = false;
+	for (size_t i = 0; i < ARRAY_LEN(kinds) && !e; i++) {
+		if (key_of(kinds[i], s->peer, job->path, &job->meta, key)) {
+			e = put_entry(c, key, &entry);
+			is_kept = true;
+		}
+	}
+	if (!e && !is_kept && key_of(KEY_LAST, s->peer, job->path, &job->meta, key))
+		e = put_entry(c, key, &entry);
+	release(s, job);
+	if (!e)
+		*(char **)job->ctx = take_ptr(path);
+	return e;
+}
+
+static void give_up(void *ctx, struct reach_fetch_job *job)
+{
+	release(ctx, job);
+}
+
+struct err *reach_cache_sink_init(struct reach_cache_sink *s, struct reach_cache *c, const char *peer)
+{
+	*s = (struct reach_cache_sink){
+		.sink = {.place = place, .publish = publish, .give_up = give_up, .ctx = s}, .cache = c, .peer = peer};
+	return strlen(peer) < sizeof(((struct reach_entry *)NULL)->peer) ? NULL
+									 : err_new(ERR_INVALID, "the name of the server is too long");
+}
+
+void reach_cache_sink_fini(struct reach_cache_sink *s)
+{
+	release(s, NULL);
+}
+
+/* --- looking after it --- */
+
+struct rows {
+	const struct reach_cache *c;
+	struct reach_cache_row *all;
+	char (*keys)[HEX_LEN]; /* in step with it */
+	size_t cnt, cap;
+};
+
+static bool add_row(struct rows *r, const struct reach_cache_row *row, const char *key)
+{
+	if (r->cnt == r->cap) {
+		size_t cap = r->cap ? r->cap * 2 : 64;
+		struct reach_cache_row *all = realloc(r->all, cap * sizeof(*all));
+		if (!all)
+			return false;
+		r->all = all;
+		char(*keys)[HEX_LEN] = realloc(r->keys, cap * sizeof(*keys));
+		if (!keys)
+			return false;
+		r->keys = keys;
+		r->cap = cap;
+	}
+	r->all[r->cnt] = *row;
+	memcpy(r->keys[r->cnt++], key, HEX_LEN);
+	return true;
+}
+
+/* Calls `fn` for each file of a folder whose name is 64 digits, perhaps with `suffix`. */
+static struct err *each(const struct reach_cache *c, const char *folder, struct err *(*fn)(void *ctx, const char *path, const char *name),
+			void *ctx)
+{
+	_cleanup_free_ char *path = path_of(c, folder, "");
+	DIR *dir = path ? opendir(path) : NULL;
+	if (!dir)
+		return path ? err_os(errno, "%s", path) : &err_nomem;
+	struct err *e = NULL;
+	for (struct dirent *d; !e && (d = readdir(dir));) {
+		if (d->d_name[0] == '.')
+			continue;
+		_cleanup_free_ char *file = path_of(c, folder, d->d_name);
+		e = file ? fn(ctx, file, d->d_name) : &err_nomem;
+	}
+	closedir(dir);
+	return e;
+}
+
+static struct err *collect(void *ctx, const char *path, const char *name)
+{
+	struct reach_cache_row row = {0};
+	struct stat st;
+	if (strlen(name) != HEX_LEN - 1 || !load_entry(((struct rows *)ctx)->c, path, &row.entry, &st))
+		return NULL;
+	row.used_s = st.st_mtime;
+	return add_row(ctx, &row, name) ? NULL : &err_nomem;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct reach_cache_row *x = a, *y = b;
+	if (x->used_s != y->used_s)
+		return x->used_s < y->used_s ? 1 : -1;
+	return memcmp(x->entry.sha256, y->entry.sha256, SHA256_LEN);
+}
+
+static bool is_listed(const struct reach_cache_row *rows, size_t cnt, const uint8_t sha256[SHA256_LEN])
+{
+	for (size_t i = 0; i < cnt; i++) {
+		if (!memcmp(rows[i].entry.sha256, sha256, SHA256_LEN))
+			return true;
+	}
+	return false;
+}
+
+struct err *reach_cache_list(struct reach_cache *c, bool verify, struct reach_cache_row **ret, size_t *ret_cnt)
+{
+	struct rows r = {.c = c};
+	struct err *e = each(c, "keys", collect, &r);
+	free(r.keys);
+	if (e) {
+		free(r.all);
+		return e;
+	}
+	if (r.cnt)
+		qsort(r.all, r.cnt, sizeof(*r.all), by_use);
+	size_t cnt = 0;
+	for (size_t i = 0; i < r.cnt; i++) {
+		if (is_listed(r.all, cnt, r.all[i].entry.sha256))
+			continue;
+		struct reach_cache_row row = r.all[i];
+		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *blob = blob_path(c, row.entry.sha256);
+		bool has_moved;
+		if (!blob || access(blob, F_OK))
+			continue;
+		if (verify)
+			row.is_damaged = !check_blob(c, &row.entry, true, &path, &has_moved);
+		r.all[cnt++] = row;
+	}
+	*ret = r.all;
+	*ret_cnt = cnt;
+	return NULL;
+}
+
+struct prune {
+	struct reach_cache *c;
+	struct rows rows;
+	uint64_t freed_len;
+	bool is_all;
+};
+
+static uint64_t len_at(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
+static struct err *prune_blob(void *ctx, const char *path, const char *name)
+{
+	struct prune *p = ctx;
+	uint8_t sha256[SHA256_LEN] = {0};
+	struct buf plain = {0};
+	if (gdb_unhex(text_span(name), SHA256_LEN, &plain) && plain.len == SHA256_LEN)
+		memcpy(sha256, plain.data, SHA256_LEN);
+	buf_fini(&plain);
+	uint64_t len = len_at(path);
+	if (!is_listed(p->rows.all, p->rows.cnt, sha256) && !unlink(path))
+		p->freed_len += len;
+	return NULL;
+}
+
+/* What was left half fetched, unless somebody is at it. */
+static struct err *prune_partial(void *ctx, const char *path, const char *name)
+{
+	struct prune *p = ctx;
+	struct stat st;
+	char key[HEX_LEN];
+	snprintf(key, sizeof(key), "%.64s", name);
+	_cleanup_free_ char *lock_path = path_of(p->c, "locks", key);
+	if (!lock_path || stat(path, &st) || (!p->is_all && time(NULL) - st.st_mtime < PARTIAL_S))
+		return NULL;
+	_cleanup_close_ int fd = lock(lock_path, LOCK_EX | LOCK_NB);
+	uint64_t len = len_at(path);
+	if (fd >= 0 && !unlink(path))
+		p->freed_len += len;
+	return NULL;
+}
+
+/* Entries of files that were missing a while ago, and what is no entry. */
+static struct err *prune_key(void *ctx, const char *path, const char *name)
+{
+	struct prune *p = ctx;
+	struct stat st;
+	struct reach_entry *e = malloc(sizeof(*e));
+	if (e && !load_entry(p->c, path, e, &st) && !stat(path, &st) && time(NULL) - st.st_mtime >= MISSING_S)
+		unlink(path);
+	free(e);
+	return NULL;
+}
+
+static struct err *prune_lock(void *ctx, const char *path, const char *name)
+{
+	if (!strcmp(name, "prune"))
+		return NULL;
+	_cleanup_close_ int fd = lock(path, LOCK_EX | LOCK_NB);
+	if (fd >= 0)
+		unlink(path);
+	return NULL;
+}
+
+struct err *reach_cache_prune(struct reach_cache *c, uint64_t limit_len, uint64_t *ret_freed_len)
+{
+	_cleanup_free_ char *prune_path = path_of(c, "locks", "prune");
+	_cleanup_close_ int fd = prune_path ? lock(prune_path, LOCK_EX) : -1;
+	if (fd < 0)
+		return prune_path ? err_os(errno, "%s: cannot lock", prune_path) : &err_nomem;
+	struct prune p = {.c = c, .rows = {.c = c}, .is_all = !limit_len};
+	if (limit_len == UINT64_MAX)
+		limit_len = c->limit_len;
+	struct err *e = each(c, "keys", prune_key, &p);
+	if (!e)
+		e = each(c, "keys", collect, &p.rows);
+	/* Blobs by last use; the first that does not fit goes, and with it all that were used before. */
+	uint64_t len = 0;
+	size_t keep_cnt = 0;
+	struct reach_cache_row *rows = NULL;
+	if (!e && p.rows.cnt) {
+		rows = malloc(p.rows.cnt * sizeof(*rows));
+		if (!rows)
+			e = &err_nomem;
+	}
+	if (!e && p.rows.cnt) {
+		memcpy(rows, p.rows.all, p.rows.cnt * sizeof(*rows));
+		qsort(rows, p.rows.cnt, sizeof(*rows), by_use);
+		for (size_t i = 0; i < p.rows.cnt; i++) {
+			if (is_listed(rows, keep_cnt, rows[i].entry.sha256))
+				continue;
+			len += rows[i].entry.len;
+			if (len > limit_len)
+				break;
+			rows[keep_cnt++] = rows[i];
+		}
+		for (size_t i = 0; i < p.rows.cnt; i++) {
+			_cleanup_free_ char *key_path = path_of(c, "keys", p.rows.keys[i]);
+			if (key_path && !is_listed(rows, keep_cnt, p.rows.all[i].entry.sha256))
+				unlink(key_path);
+		}
+	}
+	free(p.rows.all);
+	free(p.rows.keys);
+	p.rows = (struct rows){.all = rows, .cnt = keep_cnt};
+	if (!e)
+		e = each(c, "blobs", prune_blob, &p);
+	if (!e)
+		e = each(c, "partial", prune_partial, &p);
+	if (!e)
+		e = each(c, "locks", prune_lock, &p);
+	free(rows);
+	*ret_freed_len = p.freed_len;
+	return e;
+}

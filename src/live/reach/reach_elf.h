@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_REACH_REACH_ELF_H
+#define LIVE_REACH_REACH_ELF_H
+
+#include "live/reach/reach_peer.h"
+
+/* Reads `len` bytes of a file at `off`; fewer (also none) where they are not to be had. */
+typedef size_t (*reach_read_fn)(void *ctx, uint64_t off, uint8_t *dst, size_t len);
+
+/* The build-id of an ELF file (NT_GNU_BUILD_ID in a PT_NOTE segment, else a SHT_NOTE section; gABI 5, "Note Section"). 0 bytes: it has
+ * none, is no ELF, or what tells is not to be had yet. All tables are bounded. Gives the length. */
+unsigned reach_elf_id(reach_read_fn read, void *ctx, uint8_t ret_id[REACH_MAX_ID_LEN]);
+
+/* Where the section headers end, which is where nearly every ELF file ends; 0: it has none, or is no ELF. */
+uint64_t reach_elf_end(reach_read_fn read, void *ctx);
+
+struct reach_range {
+	uint64_t off, len;
+};
+
+#define REACH_MAX_FIRST 24
+/*
+ * What a listing needs first: the headers, then symbols and their names, unwind tables, notes, what relocates. `*ret_cnt` ranges within
+ * `file_len`, most needed first. False: what tells (the section headers) is at `ret[0]` and has to be read first; or, with `*ret_cnt` 0, it
+ * is no ELF.
+ */
+bool reach_elf_first(reach_read_fn read, void *ctx, uint64_t file_len, struct reach_range ret[REACH_MAX_FIRST], unsigned *ret_cnt);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_REACH_REACH_FETCH_H
+#define LIVE_REACH_REACH_FETCH_H
+
+#include "live/reach/reach_part.h"
+
+/*
+ * Fetches files, all of them at once: looks, opens, reads and closes go out as far as a window allows, which grows until the throughput
+ * stops rising. Where bytes go and which are needed at all is a sink's to say: the cache, or a file of the user's.
+ */
+struct reach_fetch_job {
+	const char *path; /* there; borrowed */
+	void *ctx;	  /* the caller's */
+	bool wants_first; /* what a listing needs comes first, see reach_sink.first */
+
+	/* What became of it. */
+	bool is_done;		/* the sink has it */
+	struct err *err;	/* else why not, owned; null: not finished, because the connection went */
+	struct reach_meta meta; /* what is known of it */
+
+	struct reach_job_state *state; /* the fetch's own */
+};
+
+struct reach_progress {
+	uint64_t done_len, total_len; /* bytes, of the files whose length is known; what was there before counts */
+	uint64_t came_len;	      /* bytes of files that came over the link */
+	unsigned done_cnt, job_cnt;
+	bool is_waiting; /* for somebody else who fetches the same */
+};
+
+/* What a sink says of a file. */
+enum reach_place {
+	REACH_PLACE_LATER, /* more has to be known; not when all is known */
+	REACH_PLACE_PART,  /* here it goes */
+	REACH_PLACE_HAS,   /* nothing has to be fetched */
+	REACH_PLACE_BUSY,  /* somebody else fetches it just now: ask again later */
+};
+
+struct reach_sink {
+	/* Where job's file goes. Asked when something is known (meta) and, with `is_last`, when all is that can be; then the length is
+	 * known. An error fails the job. */
+	struct err *(*place)(void *ctx, struct reach_fetch_job *job, bool is_last, enum reach_place *ret, struct reach_part **ret_part);
+	/* All bytes are there, compared with all that was promised, and on disk. Takes the part. */
+	struct err *(*publish)(void *ctx, struct reach_fetch_job *job, struct reach_part *part, const uint8_t sha256[SHA256_LEN]);
+	/* The part that place() gave is closed without: kept for later, or dropped. */
+	void (*give_up)(void *ctx, struct reach_fetch_job *job);
+	/* May be null: what a listing needs of this job is in the part, the rest still on its way. */
+	void (*first)(void *ctx, struct reach_fetch_job *job, struct reach_part *part);
+	void *ctx;
+	/* May be null. Often, with its own context. */
+	void (*progress)(void *ctx, const struct reach_progress *p);
+	void *progress_ctx;
+	const atomic_bool *cancel; /* may be null; looked at while somebody else is waited for */
+};
+
+/*
+ * Fetches what is neither done nor failed. An error is the connection's (io, timeout, cancelled, bad_input): jobs that are neither can be
+ * given to another one. What fails one file is in its job: denied, not_found, bad_input (the server lies about length, id or hash), stale
+ * (the file changed meanwhile), unsupported (the server would give wrong bytes), io.
+ */
+_must_use_ struct err *reach_fetch(struct reach_peer *p, struct reach_fetch_job *jobs, unsigned job_cnt, const struct reach_sink *sink);
+
+/* Writes bytes [0, len) that `read` gives to `path` there, pipelined, and compares length and hash after. `mode`: permissions of a new
+ * file. `progress` may be null. The connection is out of step after an error. Errors as above. */
+_must_use_ struct err *reach_push(struct reach_peer *p, const char *path, uint32_t mode, int fd,
+				  void (*progress)(void *ctx, uint64_t done, uint64_t len), void *ctx);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/reach/reach_peer.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct err *reach_file_err(int os_errno, const char *path)
+{
+	switch (os_errno) {
+	case ENOENT:
+	case ENOTDIR:
+		return err_new(ERR_NOT_FOUND, "%s: there is no such file there", path);
+	case EACCES:
+	case EPERM:
+		return err_new(ERR_DENIED, "%s: the server may not read it (%s)", path, strerror(os_errno));
+	case ENOSYS:
+		return err_new(ERR_UNSUPPORTED, "%s: the server does not give out files", path);
+	case EISDIR:
+		return err_new(ERR_INVALID, "%s: is a folder there, not a file", path);
+	default:
+		return err_new(ERR_IO, "%s: there: %s", path, strerror(os_errno));
+	}
+}
+
+static struct err *open_gdb(const struct reach_url *u, const struct reach_wait *wait, struct reach_peer **ret)
+{
+	struct reach_link link;
+	struct reach_conn *c = NULL;
+	struct err *e = reach_link_open(u, wait, "scry platform --stdio", NULL, &link);
+	if (!e)
+		e = err_prefix(reach_conn_new(link, wait, &c), "%s", u->peer);
+	return e ? e : reach_peer_gdb(c, ret);
+}
+
+struct err *reach_peer_open(const struct reach_url *u, const struct reach_wait *wait, struct reach_peer **ret)
+{
+	return open_gdb(u, wait, ret);
+}
+
+void reach_peer_close(struct reach_peer *p)
+{
+	if (p)
+		p->ops->free(p);
+}

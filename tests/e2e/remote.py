@@ -1,0 +1,489 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Files of other machines: fetched, kept, sent. Against a server that lies, stalls, dies and cuts, and against lldb-server, gdbserver, qemu-user and ssh
+where they are. Prints TAP. SCRY is the program."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from gdbfake import Fake, Gone, build_id, escape, packet  # noqa: E402
+
+SCRY = os.environ.get("SCRY", "")
+ROOT = tempfile.mkdtemp(prefix="scry-remote-")
+ENV = dict(os.environ, NO_COLOR="1")
+# A whole program has a build-id; behind it bytes of all kinds, so that it has several blocks and much to escape.
+PROGRAM = open(os.path.realpath("/bin/true"), "rb").read()
+random.seed(7)
+BODY = PROGRAM + random.randbytes(2500000 - len(PROGRAM))
+ID = build_id(PROGRAM)
+count = failed = stores = 0
+
+
+def ok(good, what, why=""):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {what}", flush=True)
+    if not good and why:
+        print("# " + str(why).replace("\n", "\n# "), flush=True)
+    return good
+
+
+def skip(what, why):
+    global count
+    count += 1
+    print(f"ok {count} - {what} # skip {why}", flush=True)
+
+
+def new_store():
+    global stores
+    stores += 1
+    ENV["SCRY_STORE"] = f"{ROOT}/store{stores}"
+
+
+def scry(*words, **more):
+    return subprocess.run([SCRY, *words], env=ENV, capture_output=True, text=True, errors="replace", timeout=600, **more)
+
+
+def get(url, *words, out="out"):
+    """Fetches; gives the document and what was said. A failure leaves nothing under the name."""
+    path = f"{ROOT}/{out}"
+    if os.path.exists(path):
+        os.unlink(path)
+    r = scry("get", url, "-o", path, "--json", *words)
+    r.doc = json.loads(r.stdout) if r.stdout else {}
+    r.body = open(path, "rb").read() if os.path.exists(path) else None
+    return r
+
+
+def blobs():
+    folder = ENV["SCRY_STORE"] + "/remote/blobs"
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def fetched(what, server, path="/bin/prog", body=BODY):
+    r = get(server.url(path))
+    ok(r.returncode == 0 and r.body == body, what, r.stderr)
+    return r
+
+
+def test_kinds():
+    """Each kind of server, twice; only the first time are bytes given out."""
+    for kind in ("lldb", "gdbserver", "plain"):
+        new_store()
+        s = Fake({"/bin/prog": BODY}, kind)
+        fetched(f"{kind}: bytes are equal", s)
+        given = s.given
+        r = fetched(f"{kind}: again", s)
+        if kind == "plain":  # nothing says that it is the same
+            continue
+        ok(s.given == given and r.doc["cached"] and r.doc["transferred"] == 0, f"{kind}: the second time no byte of it came", (s.given, given))
+        ok(r.doc["round_trips"] <= (2 if kind == "lldb" else 5), f"{kind}: in {r.doc['round_trips']} round trips")
+        s.close()
+    new_store()
+    for size in (0, 1, 8191, 8192, 8193, 262144, 262145):
+        for kind in ("lldb", "plain"):
+            s = Fake({"/x": BODY[100:100 + size]}, kind)
+            r = get(s.url("/x"))
+            if not (r.returncode == 0 and r.body == BODY[100:100 + size]):
+                ok(False, f"{size} bytes from {kind}", r.stderr)
+            s.close()
+    ok(True, "lengths about the edges of blocks")
+    s = Fake({"/x y/ü'$`": b"odd name"})
+    ok(get(s.url("/x y/ü'$`")).body == b"odd name", "a path with odd characters")
+    s.close()
+
+
+def test_said():
+    """What is not to be had is called by its name."""
+    new_store()
+    s = Fake({"/bin/prog": BODY})
+    r = get(s.url("/nope"))
+    ok(r.returncode == 1 and "there is no such file there" in r.stderr and r.body is None, "a file that is not there", r.stderr)
+    s.hook = lambda s, t, raw: b"F-1,d" if t.startswith("vFile:open") else None
+    r = get(s.url("/bin/prog"))
+    ok(r.returncode == 1 and "may not read it" in r.stderr and "Permission" in r.stderr, "EACCES is called that", r.stderr)
+    s.hook = lambda s, t, raw: b"" if t != "QStartNoAckMode" else None
+    r = get(s.url("/bin/prog"))
+    ok(r.returncode == 3 and "does not give out files" in r.stderr, "a server without files", f"{r.returncode}: {r.stderr}")
+    s.close()
+    r = get(s.url("/bin/prog"))
+    ok(r.returncode == 5 and "Connection refused" in r.stderr, "nobody there", f"{r.returncode}: {r.stderr}")
+    r = get("connect://-x:1/y")
+    ok(r.returncode == 2 and "begins with -" in r.stderr, "a host that begins with -", r.stderr)
+    ok(get("connect://127.0.0.1:1/..").returncode == 5 and scry("get", "connect://127.0.0.1:1/..").returncode == 2, "a name that is none")
+
+
+def test_sizes():
+    """What a server would read wrong is refused, and what cannot be kept."""
+    for kind, size, want in (("lldb", 5 << 30, "beyond 4 GiB"), ("gdbserver", 3 << 30, "beyond 2 GiB"), ("lldb", 1 << 60, ""), ("gdbserver", 1 << 60, "")):
+        new_store()
+
+        def huge(s, t, raw):
+            if t.startswith("vFile:size"):
+                return b"F%x" % size if kind == "lldb" else b""
+            if t.startswith("vFile:fstat"):
+                import struct
+                return b"F40;" + escape(struct.pack(">7I3Q3I", 1, 2, 0o100755, 1, 0, 0, 0, size, 4096, 1, 0, 0, 0))
+            return b"E03" if t.startswith("qModuleInfo") else None
+        s = Fake({"/bin/prog": BODY}, kind, hook=huge)
+        r = get(s.url("/bin/prog"))
+        ok(r.returncode in (1, 3) and want in r.stderr and not blobs() and s.given < 1 << 20, f"{kind}: a file of {size} bytes", r.stderr)
+        s.close()
+    new_store()
+
+    def terabytes(s, t, raw):
+        return b"F%x" % (3 << 30) if t.startswith("vFile:size") else b"F-1,16" if t.startswith("vFile:fstat") else b"E03" if t.startswith("qModuleInfo") else None
+    s = Fake({"/bin/prog": BODY}, hook=terabytes)
+    r = get(s.url("/bin/prog"))
+    ok(r.returncode in (1, 3, 5) and r.body is None and not blobs(), "3 GiB that are a lie", r.stderr)
+    s.close()
+
+
+def lies(what, hook, want, kind="lldb", wire=None, code=(1, 3, 5), words=(), features=None):
+    """A server that lies: refused with that reason, and nothing is kept."""
+    new_store()
+    s = Fake({"/bin/prog": BODY}, kind, hook=hook, wire=wire, features=features)
+    r = get(s.url("/bin/prog"), *words)
+    ok(r.returncode in code and want in r.stderr and r.body is None and not blobs(), what, f"{r.returncode}: {r.stderr}")
+    s.close()
+
+
+def on(prefix, answer):
+    return lambda s, t, raw: answer if t.startswith(prefix) else None
+
+
+def test_lies():
+    lies("a length that is too long", on("vFile:size", b"F%x" % (len(BODY) + 5)), "says that it has")
+
+    def longer(s, t, raw):
+        if t.startswith("vFile:size") or t.startswith("qModuleInfo") or t.startswith("vFile:fstat"):
+            return b"F%x" % (len(BODY) + 300000) if t.startswith("vFile:size") else b""
+        return None
+    lies("the same, said everywhere", longer, "it ends at byte")
+
+    def shorter(s, t, raw):
+        if t.startswith("vFile:size") or t.startswith("qModuleInfo") or t.startswith("vFile:fstat"):
+            return b"F%x" % (len(BODY) - 300000) if t.startswith("vFile:size") else b""
+        return None
+    lies("a length that is too short", shorter, "goes on behind")
+    uuid = ID[:-1] + bytes([ID[-1] ^ 1])
+    lies("another build-id", on("qModuleInfo", b"uuid:%s;file_offset:0;file_size:%x;" % (uuid.hex().upper().encode().hex().encode(), len(BODY))),
+         "promises build-id")
+    lies("another hash", on("vFile:MD5", b"F," + b"0" * 32), "do not have the hash")
+    lies("more bytes than were asked for", on("vFile:pread", b"F80000;" + b"x" * 0x80000), "bytes where")
+    lies("a count that is not that of the bytes", on("vFile:pread", b"Fffffffff;abc"), "bytes follow and sends 3")
+    lies("a negative count", on("vFile:pread", b"F-5,0;abc"), "")
+    lies("an answer of half a stat", on("vFile:fstat", b"F40;abc"), "fstat has 3 bytes")
+    lies("a packet without an end", lambda s, t, raw: (b"$" + b"a" * (30 << 20),) if t.startswith("vFile:pread") else None, "MiB came")
+    lies("runs without an end", lambda s, t, raw: (packet(b"F1;a" + b"*~" * 400000),) if t.startswith("vFile:pread") else None, "expands to more than")
+    lies("a run of nothing", on("vFile:pread", b"*~"), "malformed")
+    lies("an escape of nothing", on("vFile:pread", b"F1;}"), "malformed")
+    lies("a wrong checksum", lambda s, t, raw: (b"$F1;a#12",) if t.startswith("vFile:pread") else None, "wrong checksum")
+    lies("a wrong checksum, always, with acks", lambda s, t, raw: (b"$F1;a#12" * 9,) if t.startswith("vFile:pread") else None, "damaged", kind="plain")
+    lies("noise without an end", lambda s, t, raw: (b"abc" * 100000,) if t.startswith("vFile:pread") else None, "not the gdb remote protocol")
+    lies("acks without an end", lambda s, t, raw: (b"+" * 300000,) if t.startswith("vFile:pread") else None, "not the gdb remote protocol")
+    lies("no gdb server at all", lambda s, t, raw: (b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9000,), "not the gdb remote protocol")
+    lies("a file without an end", lambda s, t, raw: b"F1;x" if t.startswith("vFile:pread") else None, "gives no end", kind="plain")
+    lies("silence", lambda s, t, raw: (b"",) if t.startswith("vFile:pread") else None, "stalled", words=("--stall", "1"))
+    lies("silence from the first byte on", lambda s, t, raw: (b"",), "stalled", words=("--stall", "1"))
+
+    def changing(s, t, raw):
+        if t.startswith("vFile:fstat"):
+            s.mtime += 1
+        return None
+    lies("a file that changes meanwhile", changing, "was changed there while it was read")
+    new_store()
+    s = Fake({"/bin/prog": BODY}, hook=on("qModuleInfo", b"uuid:%s;file_path:%s;file_offset:0;file_size:4;hostname:2e2e;" % (
+        b"../../../../etc".hex().encode(), b"../../etc/passwd".hex().encode())))
+    fetched("names that lead elsewhere lead nowhere", s)
+    ok(len(blobs()) == 1 and all(len(b) == 64 for b in blobs()), "and nothing is named by them", blobs())
+    s.close()
+    new_store()
+    s = Fake({"/bin/prog": BODY}, wire=lambda s, data: data)
+    s.send = lambda c, data: [c.send(data[i:i + 1]) for i in range(len(data))] if len(data) < 3000 else c.sendall(data)
+    fetched("packets that come byte by byte", s)
+    s.close()
+
+
+def test_cuts():
+    """The link is cut after every tenth of the file; what has come is not asked for again."""
+    new_store()
+    state = {"cut": len(BODY) // 10}
+
+    def cut(s, t, raw):
+        if t.startswith("vFile:pread") and s.given >= state["cut"]:
+            state["cut"] = s.given + len(BODY) // 10
+            raise Gone
+        return None
+    s = Fake({"/bin/prog": BODY}, "gdbserver", hook=cut)
+    tries, r = 0, None
+    while tries < 30 and (r is None or r.returncode):
+        tries += 1
+        r = get(s.url("/bin/prog"))
+    ok(r.returncode == 0 and r.body == BODY, "a link that is cut at every tenth gives the bytes in the end", r.stderr)
+    # Lost is at most what was under way and the block begun, each time.
+    ok(s.connections >= 9 and s.given < len(BODY) * 2.5, f"{s.given} bytes were given out for {len(BODY)} over {s.connections} connections")
+    s.close()
+    # Another version of the file is not the rest of the first.
+    new_store()
+    s = Fake({"/bin/prog": BODY}, "gdbserver", hook=lambda s, t, raw: die(s) if t.startswith("vFile:pread") and s.given > len(BODY) // 2 else None)
+    r = get(s.url("/bin/prog"))
+    ok(r.returncode == 5 and r.body is None, "a server that dies for good", r.stderr)
+    other = BODY[:1000] + bytes(1000) + BODY[2000:]
+    s.hook, s.files, s.mtime = None, {"/bin/prog": other}, 1700000001
+    fetched("the rest of another version is not put behind", s, body=other)
+    s.close()
+
+
+def die(s):
+    raise Gone
+
+
+def test_kills():
+    """kill -9 at random: never a wrong or partial file under a final name."""
+    new_store()
+    s = Fake({"/bin/prog": BODY, "/bin/other": BODY[::-1]}, "gdbserver")
+    path, bad, done = ROOT + "/killed", [], 0
+    rng = random.Random(11)
+    for i in range(200):
+        if os.path.exists(path):
+            os.unlink(path)
+        p = subprocess.Popen([SCRY, "get", s.url("/bin/prog"), "-o", path], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.random() * 0.12)
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+        done += p.returncode == 0
+        if os.path.exists(path) and open(path, "rb").read() != BODY:
+            bad.append(f"round {i}: a wrong file")
+        for name in blobs():
+            blob = open(f"{ENV['SCRY_STORE']}/remote/blobs/{name}", "rb").read()
+            import hashlib
+            if hashlib.sha256(blob).hexdigest() != name:
+                bad.append(f"round {i}: a wrong blob")
+            # Begin anew, so that there is something to kill.
+            shutil.rmtree(ENV["SCRY_STORE"] + "/remote/keys")
+            os.unlink(f"{ENV['SCRY_STORE']}/remote/blobs/{name}")
+    ok(not bad, f"200 times killed, {done} had ended before", bad[:5])
+    r = get(s.url("/bin/prog"))
+    ok(r.returncode == 0 and r.body == BODY, "and after that it is fetched", r.stderr)
+    left = [n for n in os.listdir(ROOT) if n.startswith("killed.tmp")]
+    for n in left:
+        os.unlink(f"{ROOT}/{n}")
+    s.close()
+
+
+def test_two_at_once():
+    """Two that want the same file: it comes once, and both have it."""
+    new_store()
+    second = threading.Event()
+
+    def wait_for_second(s, t, raw):
+        # The first may go on when the second has asked for the same file.
+        if t.startswith("vFile:fstat"):
+            state["stats"] += 1
+            if state["stats"] == 2:
+                second.set()
+        if t.startswith("vFile:pread"):
+            second.wait(120)
+        return None
+    state = {"stats": 0}
+    s = Fake({"/bin/prog": BODY}, hook=wait_for_second)
+    both = [subprocess.Popen([SCRY, "get", s.url("/bin/prog"), "-o", f"{ROOT}/both{i}"], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            for i in range(2)]
+    said = [p.communicate(timeout=300)[1] for p in both]
+    ok(all(p.returncode == 0 for p in both) and all(open(f"{ROOT}/both{i}", "rb").read() == BODY for i in range(2)), "both have it", said)
+    ok(s.given == len(BODY), f"and it came once: {s.given} bytes of {len(BODY)}")
+    s.close()
+
+
+def test_cache():
+    new_store()
+    s = Fake({"/bin/prog": BODY, "/bin/other": BODY[::-1], "/lib/third": BODY[5:]})
+    for path in ("/bin/prog", "/bin/other", "/lib/third"):
+        get(s.url(path))
+    rows = json.loads(scry("cache", "list", "--json").stdout)["items"]
+    ok(sorted(r["url"] for r in rows) == sorted(s.url(p) for p in s.files) and {r["bytes"] for r in rows} == {len(BODY), len(BODY) - 5}, "the list", rows)
+    ok(rows[[r["url"] for r in rows].index(s.url("/bin/prog"))]["build_id"] == ID.hex(), "with the build-id")
+    # Damaged on disk, with the length it had.
+    victim = [r for r in rows if r["url"] == s.url("/bin/prog")][0]
+    path = f"{ENV['SCRY_STORE']}/remote/blobs/{victim['sha256']}"
+    os.chmod(path, 0o600)
+    with open(path, "r+b") as f:
+        f.seek(1234567)
+        f.write(b"damaged")
+    given = s.given
+    fetched("a file that was damaged here is fetched again", s)
+    ok(s.given == given + len(BODY), "all of it")
+    os.chmod(path, 0o600)
+    with open(path, "r+b") as f:
+        f.write(b"damaged")
+    r = scry("cache", "verify", "--json")
+    states = {i["url"]: i["state"] for i in json.loads(r.stdout)["items"]}
+    ok(r.returncode == 3 and states[s.url("/bin/prog")] == "damaged" and states[s.url("/lib/third")] == "intact" and "1 damaged" in r.stderr,
+       "verify finds what is damaged", r.stdout + r.stderr)
+    ok(len(blobs()) == 2, "and removes it")
+    # Another server with the same file has its own word and its own bytes.
+    t = Fake({"/bin/prog": BODY[:-1] + b"!"})
+    r = get(t.url("/bin/prog"))
+    ok(r.body == BODY[:-1] + b"!" and fetched("a build-id that another server has, too", s).body == BODY, "leads to the bytes of each", r.stderr)
+    t.close()
+    os.utime(ENV["SCRY_STORE"] + "/remote/keys")
+    for k in os.listdir(ENV["SCRY_STORE"] + "/remote/keys"):
+        os.utime(f"{ENV['SCRY_STORE']}/remote/keys/{k}", (1600000000, 1600000000))
+    get(s.url("/lib/third"))
+    r = scry("cache", "prune", "--limit", str(len(BODY) + 10), "--json")
+    rows = json.loads(scry("cache", "list", "--json").stdout)["items"]
+    ok(r.returncode == 0 and json.loads(r.stdout)["freed"] > len(BODY) and [i["url"] for i in rows] == [s.url("/lib/third")],
+       "prune keeps what was used last", (r.stdout, rows))
+    scry("cache", "prune", "--limit", "0")
+    ok(not blobs() and not os.listdir(ENV["SCRY_STORE"] + "/remote/keys"), "and nothing when told so")
+    s.close()
+
+
+def test_no_store():
+    s = Fake({"/bin/prog": BODY})
+    ENV["SCRY_STORE"] = "/proc/nowhere"
+    r = get(s.url("/bin/prog"))
+    ok(r.returncode == 0 and r.body == BODY and "is not kept" in r.stderr, "a store that cannot be written is said, and the file fetched", r.stderr)
+    new_store()
+    r = get(s.url("/bin/prog"), "--no-store")
+    ok(r.returncode == 0 and r.body == BODY and not os.path.exists(ENV["SCRY_STORE"] + "/remote"), "without a store nothing is kept", r.stderr)
+    r = scry("get", s.url("/bin/prog"), "-o", "/nowhere/at/all")
+    ok(r.returncode in (3, 5) and "/nowhere/at/all" in r.stderr, "a place that cannot be written", r.stderr)
+    disk = ROOT + "/small"
+    os.mkdir(disk)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1M", "none", disk], capture_output=True).returncode == 0:
+        try:
+            ENV["SCRY_STORE"] = disk + "/store"
+            r = get(s.url("/bin/prog"))
+            ok(r.returncode == 5 and "no room for" in r.stderr and r.body is None and not blobs(), "a full disk", r.stderr)
+        finally:
+            subprocess.run(["umount", disk])
+    else:
+        skip("a full disk", "mounting needs root")
+    s.close()
+
+
+class Server:
+    """A real server of its own."""
+
+    def __init__(self, *argv, ready=None):
+        self.p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=dict(os.environ, SCRY_STORE=ROOT + "/theirs"),
+                                  stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def close(self):
+        try:
+            os.killpg(self.p.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.p.wait()
+        self.p.stderr.close()
+
+
+def free_port():
+    import socket
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+def against(name, argv_of, what, count_of=None, twice=True):
+    """A real server: fetch a large file, compare, fetch again."""
+    path = ROOT + "/large"
+    for _ in range(5):  # somebody may take the port between
+        new_store()
+        port = free_port()
+        server = Server(*argv_of(port))
+        deadline = time.monotonic() + 60
+        r = None
+        while time.monotonic() < deadline:
+            r = get(f"connect://127.0.0.1:{port}{path}")
+            if r.returncode == 0 or "refused" not in r.stderr or server.p.poll() is not None:
+                break
+            time.sleep(0.05)
+        if r.returncode == 0 or server.p.poll() is None:
+            break
+        server.close()
+    ok(r.returncode == 0 and r.body == open(path, "rb").read(), f"{name}: {what}", r.stderr)
+    return server, port
+
+
+def test_real():
+    with open(ROOT + "/large", "wb") as f:
+        f.write(BODY * 4)
+    for version in ("14", "19"):
+        program = shutil.which("lldb-server-" + version)
+        if not program:
+            skip(f"lldb-server-{version}", f"not installed: apt install lldb-{version}")
+            continue
+        s, port = against(f"lldb-server-{version}", lambda port: (program, "platform", "--server", "--listen", f"127.0.0.1:{port}"), "platform mode")
+        r = get(f"connect://127.0.0.1:{port}{ROOT}/large")
+        ok(r.returncode == 0 and r.doc["cached"] and r.doc["round_trips"] <= 5, f"lldb-server-{version}: again from the cache", r.stderr)
+        r = get(f"connect://127.0.0.1:{port}/bin/true")
+        r = get(f"connect://127.0.0.1:{port}/bin/true")
+        ok(r.body == PROGRAM and r.doc["round_trips"] <= 2, f"lldb-server-{version}: a program again, in {r.doc.get('round_trips')} round trips", r.stderr)
+        ok(get(f"connect://127.0.0.1:{port}/nope").returncode == 1, f"lldb-server-{version}: what is not there")
+        ok(get(f"connect://127.0.0.1:{port}/bin").returncode == 2, f"lldb-server-{version}: a folder")
+        r = scry("push", ROOT + "/large", f"connect://127.0.0.1:{port}{ROOT}/pushed{version}")
+        ok(r.returncode == 0 and open(f"{ROOT}/pushed{version}", "rb").read() == BODY * 4, f"lldb-server-{version}: pushed", r.stderr)
+        s.close()
+        s, port = against(f"lldb-server-{version}", lambda port: (program, "gdbserver", f"127.0.0.1:{port}"), "gdbserver mode")
+        s.close()
+    program = shutil.which("gdbserver")
+    if not program:
+        skip("gdbserver", "not installed: apt install gdbserver")
+    else:
+        s, port = against("gdbserver", lambda port: (program, "--multi", f"127.0.0.1:{port}"), "bytes are equal")
+        r = get(f"connect://127.0.0.1:{port}{ROOT}/large")
+        ok(r.returncode == 0 and r.doc["cached"], "gdbserver: it is still there, and the file comes from the cache", r.stderr)
+        r = scry("push", ROOT + "/large", f"connect://127.0.0.1:{port}{ROOT}/pushed")
+        ok(r.returncode == 0 and open(f"{ROOT}/pushed", "rb").read() == BODY * 4, "gdbserver: pushed", r.stderr)
+        s.close()
+    program = shutil.which("qemu-x86_64")
+    if not program:
+        skip("qemu-user", "not installed: apt install qemu-user")
+    else:
+        test_qemu(program)
+
+
+def test_qemu(program):
+    """QEMU before 8 gives out no files, and says so; since then one request at a time."""
+    new_store()
+    port = free_port()
+    s = Server(program, "-g", str(port), os.path.realpath("/bin/true"))
+    r = None
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and s.p.poll() is None:
+        r = get(f"connect://127.0.0.1:{port}{ROOT}/large")
+        if "refused" not in r.stderr:
+            break
+        time.sleep(0.05)
+    if r is None or "refused" in r.stderr:
+        skip("qemu-user", "it does not start here")
+    elif r.returncode == 0:
+        ok(r.body == BODY * 4, "qemu-user: bytes are equal")
+    else:
+        ok(r.returncode == 3 and "does not give out files" in r.stderr, "qemu-user: says that it gives out no files", r.stderr)
+    s.close()
+
+
+def main():
+    try:
+        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_real):
+            if len(sys.argv) < 2 or test.__name__[5:] in sys.argv[1:]:
+                test()
+    finally:
+        shutil.rmtree(ROOT, ignore_errors=True)
+    print(f"1..{count}")
+    sys.exit(failed > 0)
+
+
+main()
