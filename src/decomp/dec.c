@@ -19,11 +19,17 @@ const char *dec_pass_name(enum dec_pass p)
 
 static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret)
 {
+	struct err *e;
 	switch (p) {
 	case DEC_P_SSA:
-		return dec_ssa(d);
+		e = dec_ssa(d);
+		return e ? e : dec_dead(d);
+	case DEC_P_STACK:
+		e = dec_stack(d);
+		return e ? e : dec_dead(d);
 	case DEC_P_DEAD:
-		return dec_dead(d);
+		e = dec_state(d);
+		return e ? e : dec_dead(d);
 	case DEC_P_VARS:
 		return dec_vars(d, ret);
 	default:

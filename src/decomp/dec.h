@@ -60,18 +60,17 @@ enum dec_assumption {
 struct dec_callee {
 	uint64_t reads[DEC_LOC_WORDS];    /* locations it may read before it writes them */
 	uint64_t changes[DEC_LOC_WORDS];  /* locations that may hold something else when it returns */
-	uint64_t results[DEC_LOC_WORDS];  /* of those: what holds something a caller may want */
+	uint64_t may_keep[DEC_LOC_WORDS]; /* of those: what holds something a caller may rely on where it was not changed */
 	int32_t stack_args;               /* bytes of arguments on the stack it may read; -1: not known */
-	bool is_noreturn;
 };
 
 /* What may be asked about the program around the function. */
 struct dec_opts {
 	uint32_t step_limit;   /* records made by all passes together; 0: 200 for each lifted record and 20,000 */
 	unsigned passes_off;   /* bits of enum dec_pass left out; for finding which one changed behaviour */
-	/* What is known of the code at an address (a constant of a CALL or IJMP): locations it may read, as a bitmap by location
-	 * number; false: nothing known, the convention decides. Null: nothing known of any. */
-	bool (*callee)(void *ctx, uint64_t va, struct dec_callee *ret);
+	/* What is known of the code at an address (a constant of a CALL or IJMP); `ret` holds what the convention says, and is to be made
+	 * narrower. The same answer each time. Null: nothing is known of any. */
+	void (*callee)(void *ctx, uint64_t va, struct dec_callee *ret);
 	/* Whether a function begins at an address: a jump there with the stack as at the entry is a call and a return. Null: none does. */
 	bool (*is_start)(void *ctx, uint64_t va);
 	/* Bytes of memory that never change, at an address of the file: `len` of them into `out`; false: not so. Null: none. */
@@ -114,5 +113,11 @@ const char *dec_pass_name(enum dec_pass p); /* "ssa" */
  * ir_check() refuses: only where the build checks). Whoever gets an error prints the lifted form.
  */
 _must_use_ struct err *dec_run(struct ir_func *lifted, const struct dec_opts *opts, struct dec_func *ret);
+
+/*
+ * What callers of a lifted function have to know of it, by its own code; `opts` are asked about what it calls. `ret` holds what the
+ * convention says, and stays so as far as nothing better can be said.
+ */
+void dec_callee_of(struct ir_func *lifted, const struct dec_opts *opts, struct dec_callee *ret);
 
 #endif

@@ -161,7 +161,7 @@ ir_ref dec_put_rec(struct dec_build *b, const struct ir_rec *rec)
 }
 
 /* The table is never more than half full: it stops taking values then. */
-static ir_ref number(struct dec_build *b, const struct ir_rec *rec)
+ir_ref dec_value(struct dec_build *b, const struct ir_rec *rec)
 {
 	uint32_t *slot = slot_of(b, rec);
 	if (*slot != UINT32_MAX && dec_dominates(b->g, b->block_of[*slot], b->f->cur_block))
@@ -244,7 +244,7 @@ static ir_ref fold_address(struct dec_build *b, const struct ir_rec *rec)
 	struct ir_rec out = *a;
 	out.a = ir_const(b->f, (enum ir_width)rec->width, rec->op == IR_ADD ? base + add : base - add);
 	out.origin = rec->origin;
-	return number(b, &out);
+	return dec_value(b, &out);
 }
 
 ir_ref dec_op(struct dec_build *b, const struct ir_rec *in)
@@ -261,7 +261,7 @@ ir_ref dec_op(struct dec_build *b, const struct ir_rec *in)
 		r = dec_rules(b, &rec);
 		b->depth--;
 	}
-	return r != IR_REF_NONE ? r : number(b, &rec);
+	return r != IR_REF_NONE ? r : dec_value(b, &rec);
 }
 
 ir_ref dec_op2(struct dec_build *b, enum ir_op op, enum ir_width w, ir_ref x, ir_ref y)

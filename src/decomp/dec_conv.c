@@ -62,11 +62,22 @@ static unsigned role_of(const struct ir_loc *l, bool is_64)
 	}
 }
 
+bool dec_is_canary(const struct dec *d, const struct ir_func *f, const struct ir_rec *rec)
+{
+	uint64_t off;
+	if (rec->op != IR_LOAD || rec->width != f->machine->addr_width)
+		return false;
+	const struct ir_rec *sum = dec_rec(f, rec->a);
+	const struct ir_rec *base = sum && sum->op == IR_ADD ? dec_rec(f, sum->a) : NULL;
+	return base && base->op == IR_GET && base->aux == d->conv.canary_base && ir_const_get(f, sum->b, &off) && off == d->conv.canary_off;
+}
+
 void dec_conv_of(const struct ir_machine *m, struct dec_conv *ret)
 {
 	static const char order[6][4] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
 	bool is_64 = m->addr_width == IR_W64;
-	*ret = (struct dec_conv){.df = IR_LOC_NONE, .fsbase = IR_LOC_NONE, .ptr_bytes = ir_bits((enum ir_width)m->addr_width) / 8};
+	*ret = (struct dec_conv){.df = IR_LOC_NONE,
+				 .canary_base = IR_LOC_NONE, .canary_off = is_64 ? 0x28 : 0x14, .ptr_bytes = ir_bits((enum ir_width)m->addr_width) / 8};
 	for (unsigned i = 0; i < m->loc_cnt && i < DEC_LOC_MAX; i++) {
 		const struct ir_loc *l = &m->locs[i];
 		unsigned role = role_of(l, is_64);
@@ -80,8 +91,8 @@ void dec_conv_of(const struct ir_machine *m, struct dec_conv *ret)
 			dec_set_add(&ret->changes, i);
 		if (l->cls == IR_LOC_FLAG && !strcmp(l->name, "df"))
 			ret->df = (uint16_t)i;
-		if (l->cls == IR_LOC_BASE && !strcmp(l->name, "fsbase"))
-			ret->fsbase = (uint16_t)i;
+		if (l->cls == IR_LOC_BASE && !strcmp(l->name, is_64 ? "fsbase" : "gsbase"))
+			ret->canary_base = (uint16_t)i;
 		for (unsigned k = 0; k < 6 && is_64 && l->cls == IR_LOC_GPR; k++)
 			if (!strcmp(l->name, order[k]))
 				ret->int_arg[k] = (uint16_t)i;

@@ -30,7 +30,8 @@ struct dec_conv {
 	uint16_t int_arg[6];      /* in the order of arguments */
 	unsigned int_arg_cnt;
 	uint16_t df;              /* IR_LOC_NONE: none */
-	uint16_t fsbase;
+	uint16_t canary_base;     /* the stack protector's value lies at this location plus canary_off */
+	uint32_t canary_off;
 	unsigned ptr_bytes;
 };
 
@@ -82,6 +83,9 @@ ir_ref dec_put_rec(struct dec_build *b, const struct ir_rec *rec);
 ir_ref dec_op(struct dec_build *b, const struct ir_rec *rec);
 ir_ref dec_op2(struct dec_build *b, enum ir_op op, enum ir_width w, ir_ref x, ir_ref y);
 
+/* What is no operation on values alone, but the same wherever it is done. */
+ir_ref dec_value(struct dec_build *b, const struct ir_rec *rec);
+
 /* The record of a value; null for a constant. */
 static inline const struct ir_rec *dec_rec(const struct ir_func *f, ir_ref r)
 {
@@ -115,6 +119,9 @@ ir_ref dec_find(ir_ref *rep, ir_ref r);
 /* In all records and lists. */
 void dec_replace(struct ir_func *f, ir_ref *rep);
 
+/* The address in the file a constant or a GADDR names. */
+bool dec_target(const struct ir_func *f, ir_ref r, uint64_t *ret_va);
+
 /* --- passes ------------------------------------------------------------------------------------------------------------- */
 struct dec {
 	const struct dec_opts *opts;
@@ -123,9 +130,28 @@ struct dec {
 	struct ir_func *f;    /* as the passes so far left it */
 	uint32_t step_limit, steps;
 	unsigned assumes;
+	/* What was said of callees, by address; open addressing. */
+	struct dec_known {
+		uint64_t va;
+		bool is_used;
+		struct dec_callee callee;
+	} *known;
+	uint32_t known_cnt, known_cap;
 };
 
+/* What is known of the callee of a CALL or the aim of an IJMP of `f`: the convention, and what the options say. */
+struct dec_callee dec_callee_at(struct dec *d, const struct ir_func *f, const struct ir_rec *rec);
+
+/* Whether a record of `f` loads the stack protector's value. */
+bool dec_is_canary(const struct dec *d, const struct ir_func *f, const struct ir_rec *rec);
+
 _must_use_ struct err *dec_ssa(struct dec *d);
+/* Of a lifted function: argument locations it may read the entry's value of, or hand on; what it changes. */
+_must_use_ struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret);
+_must_use_ struct err *dec_stack(struct dec *d);
+/* Bytes of arguments on the stack a function in SSA form may read; -1: not known. */
+_must_use_ struct err *dec_stack_args(struct dec *d, int32_t *ret);
+_must_use_ struct err *dec_state(struct dec *d);
 _must_use_ struct err *dec_dead(struct dec *d);
 _must_use_ struct err *dec_vars(struct dec *d, struct dec_func *ret);
 

@@ -67,13 +67,14 @@ static void set_start(struct side *s, const struct ir_machine *m)
 	s->run.locs[m->sp_loc].w[0] = s->entry_sp;
 }
 
-static struct dec_set reads_of(const struct side *s, uint64_t va)
+static struct dec_callee callee_of(const struct side *s, uint64_t va)
 {
-	struct dec_callee c;
-	struct dec_set r = s->conv.args;
-	if (s->opts->callee && s->opts->callee(s->opts->ctx, va, &c))
-		memcpy(r.w, c.reads, sizeof(r.w));
-	return r;
+	struct dec_callee c = {.stack_args = -1};
+	memcpy(c.reads, s->conv.args.w, sizeof(c.reads));
+	memcpy(c.changes, s->conv.changes.w, sizeof(c.changes));
+	if (s->opts->callee)
+		s->opts->callee(s->opts->ctx, va, &c);
+	return c;
 }
 
 /* Notes what a callee may see, and does what it may do. */
@@ -84,7 +85,10 @@ static bool call(struct ir_run *run, uint64_t va)
 	unsigned base = m->loc_cnt;
 	while (base > 0 && m->locs[base - 1].cls == IR_LOC_VAR)
 		base--;
-	struct dec_set reads = reads_of(s, va);
+	struct dec_callee callee = callee_of(s, va);
+	struct dec_set reads, changes;
+	memcpy(reads.w, callee.reads, sizeof(reads.w));
+	memcpy(changes.w, callee.changes, sizeof(changes.w));
 	s->trace = mix(s->trace ^ va);
 	for (unsigned i = 0; i < base; i++) {
 		const struct ir_val *v = &run->locs[i];
@@ -105,7 +109,7 @@ static bool call(struct ir_run *run, uint64_t va)
 	}
 	s->calls++;
 	for (unsigned i = 0; i < base; i++) {
-		if (!dec_set_has(&s->conv.changes, i))
+		if (!dec_set_has(&changes, i))
 			continue;
 		run->locs[i] = (struct ir_val){{0}};
 		unsigned bits = ir_bits((enum ir_width)m->locs[i].width);

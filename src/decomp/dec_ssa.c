@@ -4,11 +4,11 @@
 #include <string.h>
 
 /*
- * Requires: lifted form. Provides: SSA, with blocks as they were. Breaks: nothing.
+ * Requires: lifted form. Provides: SSA, with blocks as they were; joins of one value are left to dec_dead(). Breaks: nothing.
  *
  * Which locations matter where is known before (liveness, as far as the convention says what calls and returns look at), so one
  * way through the blocks in reverse post-order makes everything: a join gets a PHI for a location that is live and whose values
- * differ, a loop's head one for each that is live; those of the second kind that join nothing are taken out at the end.
+ * differ, a loop's head one for each that is live.
  *
  * What the state of the machine holds is followed beside it: a PUT of what is there already is not made.
  */
@@ -38,6 +38,7 @@ struct ssa {
 	struct phi *phis;
 	uint32_t phi_cnt, phi_cap;
 	ir_ref entry_sp;
+	bool is_reads_only;           /* what happens to values at returns does not count */
 };
 
 struct err *dec_budget(const struct dec *d)
@@ -46,20 +47,6 @@ struct err *dec_budget(const struct dec *d)
 }
 
 /* --- liveness ------------------------------------------------------------------------------------------------------------- */
-static bool const_target(const struct ir_func *f, ir_ref r, uint64_t *va)
-{
-	const struct ir_rec *rec = dec_rec(f, r);
-	return ir_const_get(f, rec && rec->op == IR_GADDR ? rec->a : r, va);
-}
-
-/* What the code a call or jump goes to does; false: the convention is all there is. */
-static bool callee_of(const struct ssa *s, const struct ir_rec *rec, struct dec_callee *ret)
-{
-	uint64_t va;
-	const struct dec_opts *o = s->d->opts;
-	return o->callee && const_target(s->f, rec->a, &va) && o->callee(o->ctx, va, ret);
-}
-
 static struct dec_set set_of(const uint64_t *w)
 {
 	struct dec_set r;
@@ -90,14 +77,22 @@ static struct dec_set minus_of(struct dec_set x, const struct dec_set *y)
 
 static struct dec_set reads_of(const struct ssa *s, const struct ir_rec *call)
 {
-	struct dec_callee c;
-	return and_of(callee_of(s, call, &c) ? set_of(c.reads) : s->d->conv.args, &s->used);
+	struct dec_callee c = dec_callee_at(s->d, s->f, call);
+	return and_of(set_of(c.reads), &s->used);
 }
 
 static struct dec_set changes_of(const struct ssa *s, const struct ir_rec *call)
 {
-	struct dec_callee c;
-	return and_of(callee_of(s, call, &c) ? set_of(c.changes) : s->d->conv.changes, &s->used);
+	struct dec_callee c = dec_callee_at(s->d, s->f, call);
+	return and_of(set_of(c.changes), &s->used);
+}
+
+/* What nobody relies on behind a call but as its result. */
+static struct dec_set kills_of(const struct ssa *s, const struct ir_rec *call)
+{
+	struct dec_callee c = dec_callee_at(s->d, s->f, call);
+	struct dec_set kept = set_of(c.may_keep);
+	return and_of(minus_of(set_of(c.changes), &kept), &s->used);
 }
 
 static struct dec_set ends_of(const struct ssa *s)
@@ -117,14 +112,15 @@ static void step_back(const struct ssa *s, const struct ir_rec *rec, struct dec_
 		dec_set_add(&more, rec->aux);
 		break;
 	case IR_CALL:
-		one = changes_of(s, rec);
+		one = kills_of(s, rec);
 		more = reads_of(s, rec);
 		break;
 	case IR_RET:
-		more = ends_of(s);
+		if (!s->is_reads_only)
+			more = ends_of(s);
 		break;
 	case IR_IJMP:
-		more = s->used;
+		more = s->is_reads_only ? reads_of(s, rec) : s->used;
 		break;
 	default:
 		return;
@@ -406,8 +402,13 @@ static void put_state(struct ssa *s, const struct dec_set *set)
 
 static void put_call(struct ssa *s, const struct ir_rec *rec)
 {
-	struct dec_set reads = reads_of(s, rec), changes = changes_of(s, rec);
+	struct dec_set reads = reads_of(s, rec), changes = changes_of(s, rec), kills = kills_of(s, rec);
+	struct dec_set more = and_of(minus_of(changes, &kills), &s->call_live[s->call_cnt - 1]);
+	/* Said before each call, for those who want to know where its arguments are. */
+	s->st[s->number[s->f->machine->sp_loc]] = IR_REF_NONE;
 	put_state(s, &reads);
+	/* What the callee may leave alone is read behind it. */
+	put_state(s, &more);
 	struct ir_rec call = *rec;
 	call.a = mapped(s, rec->a);
 	call.b = mapped(s, rec->b);
@@ -430,9 +431,10 @@ static void put_jump_out(struct ssa *s, const struct ir_rec *rec)
 	uint64_t va;
 	const struct dec_opts *o = s->d->opts;
 	struct dec_set set = s->used;
-	if (o->is_start && const_target(s->f, rec->a, &va) && o->is_start(o->ctx, va) && s->def[s->number[s->f->machine->sp_loc]] == s->entry_sp) {
-		struct dec_set reads = reads_of(s, rec);
-		set = and_of(or_of(reads, &s->d->conv.keeps), &s->used);
+	if (o->is_start && dec_target(s->f, rec->a, &va) && o->is_start(o->ctx, va) && s->def[s->number[s->f->machine->sp_loc]] == s->entry_sp) {
+		/* What it leaves alone is what our caller finds. */
+		struct dec_set reads = reads_of(s, rec), ends = ends_of(s);
+		set = or_of(reads, &ends);
 	}
 	put_state(s, &set);
 	struct ir_rec jump = *rec;
@@ -549,57 +551,6 @@ static void fill_phis(struct ssa *s)
 	}
 }
 
-/* A join whose values are all one is that. */
-static bool drop_phis(struct ssa *s)
-{
-	struct ir_func *o = s->b.f;
-	ir_ref *rep = ARENA_RAW_ARRAY(s->d->arena, ir_ref, o->rec_cnt + (size_t)1);
-	if (!rep)
-		return false;
-	for (uint32_t i = 0; i < o->rec_cnt; i++)
-		rep[i] = ir_ref_make(IR_TAG_VALUE, i);
-	for (unsigned rounds = 0, changed = 1; changed && rounds < 16; rounds++) {
-		changed = 0;
-		for (uint32_t i = 0; i < s->phi_cnt; i++) {
-			const struct ir_rec *phi = &o->recs[s->phis[i].rec];
-			ir_ref self = ir_ref_make(IR_TAG_VALUE, s->phis[i].rec), same = IR_REF_NONE;
-			bool differs = rep[s->phis[i].rec] != self;
-			for (uint32_t k = 0; k < phi->c && !differs; k++) {
-				ir_ref v = dec_find(rep, o->lists[phi->b + k]);
-				if (v == self || v == same)
-					continue;
-				differs = same != IR_REF_NONE;
-				same = v;
-			}
-			if (!differs && same != IR_REF_NONE) {
-				rep[s->phis[i].rec] = same;
-				changed = 1;
-			}
-		}
-	}
-	dec_replace(o, rep);
-	/* Out of their blocks: they lie at the front. */
-	for (uint32_t i = 0; i < o->rec_cnt; i++)
-		if (o->recs[i].op == IR_PHI && rep[i] != ir_ref_make(IR_TAG_VALUE, i))
-			o->recs[i].op = IR_OP_NONE;
-	uint32_t to = 0;
-	uint32_t *order = ARENA_RAW_ARRAY(s->d->arena, uint32_t, o->order_cnt + (size_t)1);
-	if (!order)
-		return false;
-	for (uint32_t b = 0; b < o->block_cnt; b++) {
-		uint32_t first = to;
-		for (uint32_t i = o->blocks[b].first; i < o->blocks[b].last; i++)
-			if (o->recs[o->order[i]].op != IR_OP_NONE)
-				order[to++] = o->order[i];
-		o->blocks[b].first = first;
-		o->blocks[b].last = to;
-	}
-	o->order = order;
-	o->order_cnt = to;
-	o->order_cap = to;
-	return true;
-}
-
 /* Machine instructions, unlifted ones and constants are those of the lifted function. */
 static struct ir_func *start(struct ssa *s)
 {
@@ -616,6 +567,73 @@ static struct ir_func *start(struct ssa *s)
 	for (uint32_t i = 0; i < f->block_cnt; i++)
 		ir_block_new(o, f->blocks[i].va);
 	return o->failed ? NULL : o;
+}
+
+/* Locations set on every way to a return, and those set anywhere. */
+static struct err *find_writes(struct ssa *s, struct dec_set *ret_all, struct dec_set *ret_any)
+{
+	const struct ir_func *f = s->f;
+	struct dec_set *out = ARENA_RAW_ARRAY(s->d->arena, struct dec_set, f->block_cnt + (size_t)1);
+	if (!out)
+		return &err_nomem;
+	memset(out, 0xff, f->block_cnt * sizeof(*out));
+	*ret_any = (struct dec_set){{0}};
+	for (bool changed = true; changed;) {
+		changed = false;
+		memset(ret_all, 0xff, sizeof(*ret_all));
+		for (uint32_t k = 0; k < s->g.rpo_cnt; k++) {
+			uint32_t b = s->g.rpo[k];
+			struct dec_set now;
+			memset(&now, b == 0 ? 0 : 0xff, sizeof(now));
+			for (uint32_t i = s->g.preds.first[b]; i < s->g.preds.first[b + 1]; i++)
+				now = and_of(now, &out[s->g.preds.list[i]]);
+			for (uint32_t i = f->blocks[b].first; i < f->blocks[b].last; i++) {
+				const struct ir_rec *rec = &f->recs[f->order[i]];
+				if (rec->op == IR_PUT) {
+					dec_set_add(&now, rec->aux);
+					dec_set_add(ret_any, rec->aux);
+				}
+				if (rec->op != IR_CALL && rec->op != IR_IJMP)
+					continue;
+				struct dec_callee c = dec_callee_at(s->d, f, rec);
+				struct dec_set changes = set_of(c.changes), kept = set_of(c.may_keep), surely = minus_of(changes, &kept);
+				now = or_of(now, &surely);
+				*ret_any = or_of(*ret_any, &changes);
+			}
+			const struct ir_rec *end = &f->recs[f->order[f->blocks[b].last - 1]];
+			if (end->op == IR_RET || end->op == IR_IJMP)
+				*ret_all = and_of(*ret_all, &now);
+			changed |= memcmp(&now, &out[b], sizeof(now)) != 0;
+			out[b] = now;
+		}
+	}
+	return NULL;
+}
+
+struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret)
+{
+	struct ssa s = {.d = d, .f = d->f, .is_reads_only = true};
+	struct dec_set all, any;
+	struct err *e = look(&s);
+	/* How it rounds is no concern of callers. */
+	if (e && e->kind != ERR_UNSUPPORTED)
+		return e;
+	err_free(e);
+	/* What the function does not name goes through it. */
+	for (unsigned i = 0; i < s.f->machine->loc_cnt && i < DEC_LOC_MAX; i++)
+		if (dec_set_has(&d->conv.args, i))
+			use_loc(&s, i);
+	if (!dec_graph_make(d->f, d->arena, &s.g) || !make_live(&s))
+		return &err_nomem;
+	struct dec_set reads = and_of(s.live_in[0], &d->conv.args);
+	e = find_writes(&s, &all, &any);
+	if (e)
+		return e;
+	struct dec_set changes = and_of(d->conv.changes, &any), may_keep = minus_of(changes, &all);
+	memcpy(ret->reads, reads.w, sizeof(ret->reads));
+	memcpy(ret->changes, changes.w, sizeof(ret->changes));
+	memcpy(ret->may_keep, may_keep.w, sizeof(ret->may_keep));
+	return NULL;
 }
 
 struct err *dec_ssa(struct dec *d)
@@ -653,8 +671,6 @@ struct err *dec_ssa(struct dec *d)
 	if (s.b.failed)
 		return dec_budget(d);
 	fill_phis(&s);
-	if (!drop_phis(&s))
-		return &err_nomem;
 	d->f = o;
 	return NULL;
 }

@@ -4,6 +4,7 @@
 #include "decomp/dec.h"
 #include "lift/lift_image.h"
 #include "session/ses_int.h"
+#include "session/ses_types.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +79,10 @@ struct names {
 	struct ses_snap *sn;
 	const struct ses_code_set *set;
 	uint64_t func_va;
+	unsigned depth; /* of callees' callees */
 };
+
+static bool is_start(void *ctx, uint64_t va);
 
 static const char *comment_of(void *ctx, uint64_t va, char *out, size_t cap)
 {
@@ -142,6 +146,59 @@ static void find_words(const struct ir_func *f, struct ses_code *c)
 }
 
 /* Whether a function begins at an address of the file; the convention says the rest. */
+/* Whether the system's prototype says that all arguments are in general registers. */
+static bool has_plain_args(struct ses_text proto)
+{
+	static const char *const other[] = {"...", "float", "double", "_Complex", "__int128", "va_list"};
+	size_t at = 0, stars = 0, params = 1;
+	while (at < proto.len && proto.s[at] != '(')
+		at++;
+	for (size_t i = at; i < proto.len; i++) {
+		params += proto.s[i] == ',';
+		stars += proto.s[i] == '(';
+		for (size_t k = 0; k < ARRAY_LEN(other); k++)
+			if (proto.len - i >= strlen(other[k]) && !memcmp(proto.s + i, other[k], strlen(other[k])))
+				return false;
+	}
+	/* Functions as parameters have commas of their own. */
+	return at < proto.len && params <= 6 && stars == 1;
+}
+
+/* What is known of a callee: of an import by its prototype, of a function of the target by its code. */
+static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret)
+{
+	const struct names *n = ctx;
+	struct ses_snap *sn = n->sn;
+	uint32_t cnt, loc = space_loc(sn->space, va), func = loc == LOC_NONE ? UINT32_MAX : image_func_starting(sn->im, loc);
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	if (func < cnt && funcs[func].thunk_to != LOC_NONE) {
+		loc = funcs[func].thunk_to;
+		func = image_func_starting(sn->im, loc);
+	}
+	if (loc != LOC_NONE && image_import_at(sn->im, loc)) {
+		struct arena a = {0};
+		if (has_plain_args(ses_prototype_at(sn, space_va(sn->space, loc), &a, NULL)))
+			ret->stack_args = 0;
+		arena_fini(&a);
+		return;
+	}
+	/* Of another function of the target nobody knows what it leaves alone, and compilers do. */
+	memcpy(ret->may_keep, ret->changes, sizeof(ret->may_keep));
+	if (func >= cnt || n->depth)
+		return;
+	struct arena a = {0};
+	struct ir_func *f;
+	struct lift_stats stats;
+	struct names deeper = *n;
+	deeper.depth = 1;
+	const struct dec_opts opts = {.callee = callee_of, .is_start = is_start, .ctx = &deeper};
+	struct err *e = lift_image_func(&a, sn->im, func, &f, &stats);
+	if (!e)
+		dec_callee_of(f, &opts, ret);
+	err_free(e);
+	arena_fini(&a);
+}
+
 static bool is_start(void *ctx, uint64_t va)
 {
 	const struct names *n = ctx;
@@ -153,7 +210,7 @@ static bool is_start(void *ctx, uint64_t va)
 static struct err *print(struct names *names, struct ir_func *f, struct cprint_opts *opts, bool wants_map, struct ses_code *ret)
 {
 	struct dec_func made;
-	const struct dec_opts dec = {.is_start = is_start, .ctx = names};
+	const struct dec_opts dec = {.callee = callee_of, .is_start = is_start, .ctx = names};
 	struct err *e = dec_run(f, &dec, &made);
 	if (!e) {
 		opts->is_state = true;
