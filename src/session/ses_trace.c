@@ -33,6 +33,10 @@
 #include <time.h>
 
 #define PID_MAX 256
+#define KEEP_MAX 1000
+#define RING_MIN (64u << 10)
+#define RING_MAX (256u << 20)
+#define COMM_LEN 15 /* of a name the kernel keeps so much */
 #define FLUSH_LEN 65536
 #define FLUSH_NS 200000000u
 #define CAPTURE_MIN 512 /* bytes of strings that a source reads */
@@ -54,6 +58,9 @@ struct trace {
 	size_t pid_cnt;
 	const char *comm, *container;
 	uint64_t until_events, until_ns; /* 0: no end */
+	uint64_t limit_len;    /* of files, bytes; 0: as it is */
+	unsigned keep;
+	uint32_t ring_len;     /* bytes, a power of two; 0: as it is */
 	uint64_t begun_ns, flushed_ns, event_cnt;
 	uint64_t first_ns;     /* time of the first event */
 	struct trace_text_opts text;
@@ -166,6 +173,47 @@ static struct err *read_until(struct trace *t, const char *text)
 	return err_new(ERR_INVALID, "--until %s: the unit is none of ms, s, m, h", text);
 }
 
+/* "65536", "64K", "16M", "2G" of the option `name`; 0 where it is not given. */
+static struct err *read_size(const struct trace *t, const char *name, uint64_t *ret)
+{
+	const char *text = ops_arg_str(t->args, name);
+	*ret = 0;
+	if (!text)
+		return NULL;
+	char *end;
+	errno = 0;
+	uint64_t n = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr("KMG", *end) : "";
+	unsigned shift = !*end ? 0 : unit ? 10 * (unsigned)(unit - "KMG" + 1) : 0;
+	if (end == text || errno || *text == '-' || !n || !unit || (*end && end[1]) || n > UINT64_MAX >> 20 >> shift)
+		return err_fix(err_new(ERR_INVALID, "--%s %s: is no size", name, text), "500000, 64K, 16M or 2G is one, in bytes");
+	*ret = n << shift;
+	return NULL;
+}
+
+/* How much may be kept, in the ring and in files. */
+static struct err *read_bounds(struct trace *t)
+{
+	uint64_t ring;
+	struct err *e = read_size(t, "limit", &t->limit_len);
+	if (!e)
+		e = read_size(t, "ring", &ring);
+	if (e)
+		return e;
+	int64_t keep = ops_arg_is_set(t->args, "keep") ? (int64_t)ops_arg_u64(t->args, "keep", 1) : 1;
+	if (keep < 1 || keep > KEEP_MAX)
+		return err_new(ERR_INVALID, "--keep: from 1 to %d files can be kept", KEEP_MAX);
+	if ((t->limit_len || ops_arg_is_set(t->args, "keep")) && !ops_arg_is_set(t->args, "output"))
+		return err_new(ERR_INVALID, "--limit and --keep are of files: -o FILE is missing");
+	if (ring > RING_MAX)
+		return err_new(ERR_INVALID, "--ring: at most %u MB are possible", RING_MAX >> 20);
+	t->keep = (unsigned)keep;
+	t->ring_len = ring ? RING_MIN : 0;
+	while (t->ring_len < ring)
+		t->ring_len *= 2;
+	return NULL;
+}
+
 static struct err *read_pids(struct trace *t)
 {
 	size_t cnt;
@@ -198,6 +246,8 @@ static struct err *read_args(struct trace *t)
 		e = read_pids(t);
 	if (!e && until)
 		e = read_until(t, until);
+	if (!e)
+		e = read_bounds(t);
 	if (e)
 		return e;
 	ops_arg_texts(t->args, "cmd", &cmd_cnt);
@@ -285,7 +335,7 @@ static bool is_shown(const struct trace *t, const struct trace_event *ev)
 		return false;
 	if (t->is_narrow && ev->kind == TRACE_SYSCALL && !is_of(t->shown, ev->abi, ev->nr))
 		return false;
-	if (t->comm && (!ev->comm || strcmp(ev->comm, t->comm) != 0))
+	if (t->comm && (!ev->comm || strncmp(ev->comm, t->comm, COMM_LEN) != 0))
 		return false;
 	if (t->rules && t->form == FORM_ROWS && t->has_wanted && ev->kind == TRACE_SYSCALL && !is_of(t->shown, ev->abi, ev->nr))
 		return false;
@@ -631,14 +681,14 @@ static struct err *run_ptrace(const struct ses_trace_what *w, int *ret_status, s
 				      .is_stopped = is_ptrace_stopped, .sink = on_ptrace_event, .ctx = &b};
 	struct err *e = NULL;
 	if (w->file)
-		e = trace_writer_new(w->file, &(struct trace_writer_options){.command = w->argv ? w->argv[0] : NULL}, &b.writer);
+		e = trace_writer_new(w->file, &w->file_options, &b.writer);
 	if (e)
 		return e;
 	set_tick(true);
 	e = trace_ptrace_run(&o, ret_status);
 	set_tick(false);
+	*ret_totals = (struct trace_totals){.received = b.cnt, .file_is_full = b.writer && trace_writer_is_full(b.writer)};
 	struct err *closing = trace_writer_close(b.writer, NULL, 0);
-	*ret_totals = (struct trace_totals){.received = b.cnt};
 	if (!e && b.e)
 		e = take_ptr(b.e);
 	if (!e)
@@ -684,6 +734,8 @@ static void tell_totals(const struct trace *t, const char *file, const struct tr
 	buf_printf(&line, "%s%s%" PRIu64 " events", file ? file : "", file ? ": " : "", totals->received);
 	if (totals->lost)
 		buf_printf(&line, ", %" PRIu64 " lost", totals->lost);
+	if (totals->file_is_full)
+		buf_add_str(&line, "; the limit of the file was reached, and the trace ended there (--limit, --keep)");
 	buf_add_ch(&line, 0);
 	if (!line.failed)
 		t->io->say(t->io->ctx, line.data);
@@ -736,7 +788,8 @@ static struct err *run_source(struct trace *t, int *ret_status)
 				   .with_times = t->text.has_times || t->counts || t->form == FORM_JSON,
 				   .with_maps = t->form == FORM_JSON || file || t->sites,
 				   .is_left_running = t->until_events || t->until_ns,
-				   .file = file, .is_stopped = is_stopped, .ctx = t};
+				   .file = file, .file_options = {.limit_len = t->limit_len, .keep = t->keep, .command = cnt ? words[0] : NULL},
+				   .ring_len = t->ring_len, .is_stopped = is_stopped, .ctx = t};
 	struct trace_totals totals = {0};
 	/* A file alone needs no events, only their records. */
 	w.sink = !file || t->rules || t->counts || t->until_events || t->capture ? on_event : NULL;
@@ -892,7 +945,9 @@ static struct err *prepare(struct trace *t)
 		return e;
 	if (!ops_arg_is_set(t->args, "read"))
 		check_table(t);
-	err_free(trace_btf_open_kernel(&t->btf)); /* without it fewer structs have fields */
+	bool is_shown = !ops_arg_is_set(t->args, "output") || ops_arg_is_set(t->args, "rule");
+	if (is_shown) /* it is long, and without it fewer structs have fields */
+		err_free(trace_btf_open_kernel(&t->btf));
 	t->text.btf = t->btf;
 	if (ops_arg_is_set(t->args, "fds")) {
 		t->fds = trace_fds_new(!ops_arg_is_set(t->args, "read"));

@@ -66,7 +66,8 @@ static struct err *open_bpf(const struct ses_trace_what *w, struct trace_bpf **r
 {
 	uint64_t i386[TRACE_IDS / 64] = {0};
 	uint32_t pids[PID_MAX];
-	struct trace_bpf_options o = {.with_site = true, .stack_len = w->stack_len, .with_times = w->with_times, .with_signals = true};
+	struct trace_bpf_options o = {.with_site = true, .stack_len = w->stack_len, .with_times = w->with_times,
+		.with_signals = true, .ring_len = w->ring_len};
 	o.plan = (struct trace_plan){.data_limit = MIN(MAX(w->string_max, 256u), TRACE_LIMIT_MAX), .array_limit = TRACE_LIMIT_MAX,
 				     .with_blocking = w->with_entries, .with_races = true, .with_maps = w->with_maps};
 	if (w->wanted) {
@@ -146,6 +147,7 @@ static struct err *finish(struct trace_bpf *t, struct drained *d, struct trace_t
 	}
 	if (d->join && d->goes_on && !e)
 		trace_join_end(d->join, cpus, cnt);
+	ret->file_is_full = d->writer && trace_writer_is_full(d->writer);
 	struct err *w = trace_writer_close(take_ptr(d->writer), cpus, cnt);
 	if (e)
 		err_free(w);
@@ -165,7 +167,7 @@ struct err *ses_trace_bpf(const struct ses_trace_what *w, int *ret_status, struc
 		e = d.join ? NULL : &err_nomem;
 	}
 	if (!e && w->file)
-		e = trace_writer_new(w->file, &(struct trace_writer_options){.command = w->argv ? w->argv[0] : NULL}, &d.writer);
+		e = trace_writer_new(w->file, &w->file_options, &d.writer);
 	if (!e && w->argv) {
 		prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 		e = start(w, t, &spawn, &d.hidden);

@@ -677,6 +677,34 @@ static void test_scope_exec(void **state)
 	clear(&t);
 }
 
+static void subject_rename(void)
+{
+	syscall(SYS_getpgid, 0);
+	prctl(PR_SET_NAME, "asked for");
+	syscall(SYS_getpgid, 0);
+	syscall(SYS_getpgid, 0);
+}
+
+/* Who takes a name that was asked for is recorded from there on. */
+static void test_scope_rename(void **state)
+{
+	static const char *const comms[] = {"asked for"};
+	struct trace t = {0};
+	struct trace_bpf_options opt = own;
+	opt.scope = (struct trace_scope){.comms = comms, .comm_cnt = 1};
+	start(&t, &opt);
+	int go, status;
+	pid_t pid = spawn(subject_rename, &go);
+	t.only = (uint32_t)pid;
+	assert_int_equal(write(go, "", 1), 1);
+	close(go);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	finish(&t);
+	assert_non_null(find_call(&t, "getpgid", false, 1));
+	assert_null(find_call(&t, "getpgid", false, 2));
+	clear(&t);
+}
+
 static void test_no_process(void **state)
 {
 	struct trace_bpf *t;
@@ -907,6 +935,7 @@ int main(void)
 		cmocka_unit_test(test_limits),     cmocka_unit_test(test_ids),      cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_no_tree),    cmocka_unit_test(test_signal),   cmocka_unit_test(test_scope),
 		cmocka_unit_test(test_scope_exec), cmocka_unit_test(test_no_process), cmocka_unit_test(test_overload),
+		cmocka_unit_test(test_scope_rename),
 		cmocka_unit_test(test_no_loss),    cmocka_unit_test(test_races), cmocka_unit_test(test_variants),    cmocka_unit_test(test_times),
 #ifdef __x86_64__
 		cmocka_unit_test(test_compat),

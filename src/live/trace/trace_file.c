@@ -190,12 +190,22 @@ static struct err *rotate(struct trace_writer *w)
 	return e ? e : b.failed ? &err_nomem : write_block(w, b.data, b.len);
 }
 
-struct err *trace_writer_chunk(void *ctx, const uint8_t *chunk, size_t len)
+/* Bytes of whole records at the beginning of a chunk, at most `max` unless the first one is longer. */
+static size_t piece_of(const uint8_t *chunk, size_t len, size_t max)
 {
-	struct trace_writer *w = ctx;
+	size_t at = 0;
+	while (len - at >= TRACE_FRAME_LEN) {
+		uint64_t next = at + trace_frame_len(load_u32(chunk + at, false));
+		if (next > len || (at && next > max))
+			break;
+		at = (size_t)next;
+	}
+	return at ? at : len;
+}
+
+static struct err *write_piece(struct trace_writer *w, const uint8_t *chunk, size_t len)
+{
 	struct err *e = NULL;
-	if (w->is_full || !len)
-		return NULL;
 	if (len > BLOCK_MAX)
 		return err_new(ERR_INTERNAL, "a chunk of %zu bytes for a trace file", len);
 	if (w->file_len + len + sizeof(struct block_head) > w->file_limit) {
@@ -206,6 +216,21 @@ struct err *trace_writer_chunk(void *ctx, const uint8_t *chunk, size_t len)
 		e = write_block(w, chunk, len);
 	bool more;
 	return e ? e : w->join ? trace_join_chunk(w->join, chunk, len, &more) : NULL;
+}
+
+struct err *trace_writer_chunk(void *ctx, const uint8_t *chunk, size_t len)
+{
+	struct trace_writer *w = ctx;
+	struct err *e = NULL;
+	/* In pieces that are small beside a file, so that what is left out at its end is little. */
+	size_t max = MIN(w->file_limit / 8, BLOCK_MAX);
+	while (!e && !w->is_full && len) {
+		size_t piece = len <= max ? len : piece_of(chunk, len, (size_t)max);
+		e = write_piece(w, chunk, piece);
+		chunk += piece;
+		len -= piece;
+	}
+	return e;
 }
 
 static struct err *flush_events(struct trace_writer *w)

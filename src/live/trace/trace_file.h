@@ -24,8 +24,8 @@ struct trace_writer_options {
 /* Begins a new file in place of what was at `path`. */
 _must_use_ struct err *trace_writer_new(const char *path, const struct trace_writer_options *opt, struct trace_writer **ret);
 
-/* Appends a chunk of framed records, `len` bytes; `w` is a struct trace_writer (a trace_chunk_fn). At the limit the
- * chunk is left out, and with it all that come; trace_writer_is_full() says so. */
+/* Appends a chunk of framed records, `len` bytes; `w` is a struct trace_writer (a trace_chunk_fn). At the limit what
+ * does not fit is left out, and with it all that comes; trace_writer_is_full() says so. */
 _must_use_ struct err *trace_writer_chunk(void *w, const uint8_t *chunk, size_t len);
 
 /* Appends an event of a source that has no records. It is kept and written with others, at the latest at the end. */

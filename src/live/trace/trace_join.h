@@ -17,6 +17,7 @@ struct trace_totals {
 	uint64_t received;
 	uint64_t lost;
 	uint64_t damaged; /* bytes of chunks that were no records */
+	bool file_is_full; /* of a file that is written: its limit was reached */
 };
 
 /* Null when memory is out. */

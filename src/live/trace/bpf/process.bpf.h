@@ -9,7 +9,7 @@
 /*
  * Life of processes: fork, exec, exit, names, signals, mappings that may be executed. These are rare beside system
  * calls, so they read whatever they need one by one. Here, too, is decided who is recorded: when a process is made and
- * when it becomes another program, never in between.
+ * when it becomes another program (or takes another name), never in between.
  */
 #define PATH_PARTS 32 /* components of a path, mount points among them */
 #define NAME_LEN 256
@@ -147,10 +147,10 @@ static __always_inline bool has(const volatile struct trace_match_ids *m, uint64
 	return false;
 }
 
-static __always_inline bool has_comm(struct task_struct *task)
+static __always_inline bool has_comm(const void *name)
 {
 	char comm[16];
-	bpf_probe_read_kernel(comm, sizeof(comm), __builtin_preserve_access_index(&task->comm));
+	bpf_probe_read_kernel(comm, sizeof(comm), name);
 	for (uint32_t i = 0; i < TRACE_MATCH_MAX; i++) {
 		bool same = i < cfg.comm_cnt;
 		for (uint32_t j = 0; same && j < 16; j++) {
@@ -192,7 +192,7 @@ static __always_inline bool begin_record(struct rec *r)
 }
 
 /* Whether every kind of predicate that was given fits. */
-static __always_inline bool is_match(struct task_struct *task)
+static __always_inline bool is_match(struct task_struct *task, const void *comm)
 {
 	struct cred *cred = READ(task, cred);
 	uint32_t m = cfg.match;
@@ -200,7 +200,7 @@ static __always_inline bool is_match(struct task_struct *task)
 	       (!(m & TRACE_MATCH_CGROUP) || has(&cfg.cgroup, cgroup_of(task))) &&
 	       (!(m & TRACE_MATCH_PID_NS) || has(&cfg.pid_ns, pid_ns_of(task))) &&
 	       (!(m & TRACE_MATCH_MNT_NS) || has(&cfg.mnt_ns, mnt_ns_of(task))) && (!(m & TRACE_MATCH_EXE) || has_exe(task)) &&
-	       (!(m & TRACE_MATCH_COMM) || has_comm(task));
+	       (!(m & TRACE_MATCH_COMM) || has_comm(comm));
 }
 
 SEC(HOOK("sched_process_fork"))
@@ -210,7 +210,7 @@ int trace_fork(uint64_t *ctx)
 	uint32_t tid = READ(child, pid), tgid = READ(child, tgid);
 	bool is_thread = tgid == (uint32_t)READ(parent, tgid), was = is_recorded(READ(parent, pid)), yes = was;
 	if (!is_thread && !cfg.invert)
-		yes = (cfg.follow && was) || is_match(child);
+		yes = (cfg.follow && was) || is_match(child, COMM(child));
 	set_recorded(tid, yes);
 	struct rec rec, *r = &rec;
 	if (!(was || yes) || !begin_record(r))
@@ -232,7 +232,7 @@ int trace_exec(uint64_t *ctx)
 	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
 	bool was = is_recorded(old), yes = was;
 	if (cfg.match)
-		yes = (cfg.follow && was) || is_match(task);
+		yes = (cfg.follow && was) || is_match(task, COMM(task));
 	if (old != tid)
 		set_recorded(old, false);
 	set_recorded(tid, yes);
@@ -279,8 +279,14 @@ int trace_rename(uint64_t *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	uint32_t tid = READ(task, pid);
+	bool yes = is_recorded(tid);
+	/* Who has taken a name that was asked for is recorded from here on; who gives one up, until it is another program. */
+	if (!yes && cfg.match & TRACE_MATCH_COMM && is_match(task, (const void *)ctx[1])) {
+		set_recorded(tid, true);
+		yes = true;
+	}
 	struct rec rec, *r = &rec;
-	if (!is_recorded(tid) || !begin_record(r))
+	if (!yes || !begin_record(r))
 		return 0;
 	put_proc(r, task, (const void *)ctx[1]);
 	send(r, TRACE_PROCESS, tid);
