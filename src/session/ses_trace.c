@@ -7,6 +7,7 @@
 
 #include "session/ses_live.h"
 #include "session/ses_trace_int.h"
+#include "session/ses_trace_line.h"
 
 #include "live/trace/sysc.h"
 #include "live/trace/sysc_check.h"
@@ -68,6 +69,7 @@ struct trace {
 	struct trace_btf *btf;
 	struct trace_fds *fds;
 	struct trace_sites *sites; /* with --stacks, rules and rows */
+	struct ses_lines *lines;   /* with --lines */
 	bool shows_stacks;
 	struct trace_capture *capture;
 	bool is_narrow;        /* more calls are wanted than those of -e, which are `shown` */
@@ -256,7 +258,7 @@ static struct err *read_args(struct trace *t)
 	t->form = t->io->is_rows ? FORM_ROWS : t->io->is_json ? FORM_JSON : ops_arg_is_set(t->args, "table") ? FORM_TABLE : FORM_LINES;
 	uint64_t usual = t->form == FORM_JSON ? 4096 : t->form == FORM_ROWS ? ROW_STRING : 32;
 	t->text.string_max = (uint32_t)MIN(ops_arg_u64(t->args, "string_max", usual), 1u << 20);
-	t->shows_stacks = ops_arg_is_set(t->args, "stacks");
+	t->shows_stacks = ops_arg_is_set(t->args, "stacks") || ops_arg_is_set(t->args, "lines");
 	t->text.has_pid = ops_arg_is_set(t->args, "to"); /* beside others, when there are several */
 	t->text.has_times = ops_arg_is_set(t->args, "times");
 	static const char *const others[] = {"output", "summary", "table", "to", "rules"};
@@ -367,6 +369,12 @@ static void find_frames(struct trace *t, const struct trace_event *ev)
 		t->frames[t->frame_cnt++] = (struct trace_frame_text){
 			.module = f->module, .offset = f->module ? f->file_off : f->va, .build_id = hex_text(t, f->build_id, f->build_id_len),
 			.func = f->func ? arena_strndup(&t->arena, f->func, f->func_len) : NULL};
+		if (!t->lines || !f->module)
+			continue;
+		struct ses_line line = ses_lines_find(t->lines, f->module, f->file_off);
+		struct trace_frame_text *to = &t->frames[t->frame_cnt - 1];
+		to->line = line.line;
+		to->func = to->func ? to->func : line.func;
 	}
 }
 
@@ -381,7 +389,10 @@ static void put_frames(struct trace *t)
 		ops_escape(&t->out, f->module ? f->module : "?", f->module ? strlen(f->module) : 1);
 		buf_add_ch(&t->out, '(');
 		ops_escape(&t->out, f->func ? f->func : "", f->func ? strlen(f->func) : 0);
-		buf_printf(&t->out, ") [0x%" PRIx64 "]\n", f->offset);
+		buf_printf(&t->out, ") [0x%" PRIx64 "]", f->offset);
+		if (f->line)
+			buf_printf(&t->out, " line %u", f->line);
+		buf_add_ch(&t->out, '\n');
 	}
 }
 
@@ -960,6 +971,8 @@ static struct err *prepare(struct trace *t)
 		e = begin_capture(t);
 	if (e)
 		return e;
+	if (ops_arg_is_set(t->args, "lines") && !(t->lines = ses_lines_new()))
+		return &err_nomem;
 	bool needs_sites = t->shows_stacks || t->rules || t->form == FORM_ROWS;
 	if (needs_sites && !(t->sites = trace_sites_new(!ops_arg_is_set(t->args, "read"))))
 		return &err_nomem;
@@ -1026,6 +1039,7 @@ struct err *ses_trace(const struct ops_args *args, const struct ses_trace_io *io
 	trace_btf_free(t->btf);
 	trace_rules_free(t->rules);
 	trace_sites_free(t->sites);
+	ses_lines_free(t->lines);
 	trace_capture_free(t->capture);
 	arena_fini(&t->arena);
 	trace_fds_free(t->fds);

@@ -4,6 +4,7 @@
 #include "live/trace/trace_cfi.h"
 #include "live/trace/trace_maps.h"
 #include "live/trace/trace_wire.h"
+#include "live/trace/sysc.h"
 
 #include "arch/arch.h"
 #include "base/file.h"
@@ -19,6 +20,8 @@
 #define ROWS_MAX (1u << 20)   /* answers about addresses that are kept */
 #define CALL_MAX 8            /* bytes of a call instruction */
 #define NONE UINT32_MAX
+#define EXEC_FRAMES 16
+#define EXECS_MAX 1024 /* calls that have begun */
 
 /* A file that code was mapped from. */
 struct module {
@@ -49,6 +52,12 @@ struct site_row {
 	bool has_cfi, is_return;
 };
 
+/* Who is about to become another program: nothing of the old one is there when that call ends. */
+struct site_exec {
+	struct trace_frame frames[EXEC_FRAMES];
+	uint32_t cnt;
+};
+
 struct trace_sites {
 	bool is_live;
 	const struct arch *arch;
@@ -56,6 +65,8 @@ struct trace_sites {
 	struct map by_name;   /* hash of path and inode */
 	VEC(struct site_proc) procs;
 	struct map by_pid;
+	VEC(struct site_exec) execs;
+	struct map by_exec;    /* pid */
 	VEC(struct site_row) rows;
 	struct map by_address; /* module << 44 | va */
 };
@@ -86,6 +97,8 @@ void trace_sites_free(struct trace_sites *s)
 	VEC_FREE(&s->modules);
 	VEC_FREE(&s->procs);
 	VEC_FREE(&s->rows);
+	VEC_FREE(&s->execs);
+	map_fini(&s->by_exec);
 	map_fini(&s->by_name);
 	map_fini(&s->by_pid);
 	map_fini(&s->by_address);
@@ -316,12 +329,40 @@ static void take_fork(struct trace_sites *s, const struct trace_event *ev)
 		(void)VEC_PUSH(&to->maps, from->maps.data[i]);
 }
 
+static bool is_exec(const struct trace_event *ev)
+{
+	const struct sysc *c = ev->kind == TRACE_SYSCALL ? sysc_find(ev->abi, ev->nr) : NULL;
+	return c && (!strcmp(c->name, "execve") || !strcmp(c->name, "execveat"));
+}
+
+static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, struct trace_frame *ret, size_t max);
+
+static void keep_exec(struct trace_sites *s, const struct trace_event *ev)
+{
+	struct site_exec x;
+	uint32_t idx;
+	if (s->execs.cnt == EXECS_MAX) { /* all over again: those under way have no site then */
+		s->execs.cnt = 0;
+		map_fini(&s->by_exec);
+		s->by_exec = (struct map){0};
+	}
+	x.cnt = (uint32_t)find_frames(s, ev, x.frames, EXEC_FRAMES);
+	if (map_find(&s->by_exec, ev->pid, &idx))
+		s->execs.data[idx] = x;
+	else if (VEC_PUSH(&s->execs, x) && !map_put(&s->by_exec, ev->pid, (uint32_t)(s->execs.cnt - 1)))
+		s->execs.cnt--;
+}
+
 void trace_sites_event(struct trace_sites *s, const struct trace_event *ev)
 {
 	struct site_proc *p;
 	if (!ev->pid)
 		return;
 	switch (ev->kind) {
+	case TRACE_SYSCALL:
+		if (ev->unfinished && is_exec(ev))
+			keep_exec(s, ev);
+		return;
 	case TRACE_EXEC:
 		take_exec(s, ev);
 		return;
@@ -449,6 +490,19 @@ static const struct site_row *guess(struct trace_sites *s, const struct trace_ev
 }
 
 size_t trace_sites_frames(struct trace_sites *s, const struct trace_event *ev, struct trace_frame *ret, size_t max)
+{
+	uint32_t idx;
+	if (ev->unfinished || ev->ret || !is_exec(ev))
+		return find_frames(s, ev, ret, max);
+	/* Its registers and mappings are the new program's. */
+	if (!map_find(&s->by_exec, ev->pid, &idx))
+		return 0;
+	size_t cnt = MIN(max, s->execs.data[idx].cnt);
+	memcpy(ret, s->execs.data[idx].frames, cnt * sizeof(*ret));
+	return cnt;
+}
+
+static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, struct trace_frame *ret, size_t max)
 {
 	if (!ev->ip || !max)
 		return 0;
