@@ -252,7 +252,7 @@ static const struct ops_param p_trace[] = {
 	{.name = "container", .type = OPS_STRING, .value = "ID", .help = "only those of a container; the beginning of its id"},
 	P_FLAG("tree", "with -p: and the children they make"),
 	{.name = "output", .type = OPS_STRING, .letter = 'o', .value = "FILE", .help = "record into a trace file, which --read shows"},
-	{.name = "limit", .type = OPS_STRING, .value = "SIZE", .help = "with -o: bytes of all its files together, as 500M (1G)"},
+	{.name = "file_limit", .type = OPS_STRING, .value = "SIZE", .help = "with -o: bytes of all its files together, as 500M (1G)"},
 	{.name = "keep", .type = OPS_INT, .value = "N", .help = "with -o: so many files, the newest being FILE; else the trace ends at the limit"},
 	{.name = "ring", .type = OPS_STRING, .value = "SIZE", .help = "room for what waits to be read, for each processor (16M)"},
 	{.name = "read", .type = OPS_PATH, .value = "FILE", .help = "show what a trace file has"},

@@ -175,8 +175,8 @@ static struct err *read_until(struct trace *t, const char *text)
 	return err_new(ERR_INVALID, "--until %s: the unit is none of ms, s, m, h", text);
 }
 
-/* "65536", "64K", "16M", "2G" of the option `name`; 0 where it is not given. */
-static struct err *read_size(const struct trace *t, const char *name, uint64_t *ret)
+/* "65536", "64K", "16M", "2G" of the argument `name`, which users call `option`; 0 where it is not given. */
+static struct err *read_size(const struct trace *t, const char *name, const char *option, uint64_t *ret)
 {
 	const char *text = ops_arg_str(t->args, name);
 	*ret = 0;
@@ -188,7 +188,7 @@ static struct err *read_size(const struct trace *t, const char *name, uint64_t *
 	const char *unit = *end ? strchr("KMG", *end) : "";
 	unsigned shift = !*end ? 0 : unit ? 10 * (unsigned)(unit - "KMG" + 1) : 0;
 	if (end == text || errno || *text == '-' || !n || !unit || (*end && end[1]) || n > UINT64_MAX >> 20 >> shift)
-		return err_fix(err_new(ERR_INVALID, "--%s %s: is no size", name, text), "500000, 64K, 16M or 2G is one, in bytes");
+		return err_fix(err_new(ERR_INVALID, "--%s %s: is no size", option, text), "500000, 64K, 16M or 2G is one, in bytes");
 	*ret = n << shift;
 	return NULL;
 }
@@ -197,16 +197,16 @@ static struct err *read_size(const struct trace *t, const char *name, uint64_t *
 static struct err *read_bounds(struct trace *t)
 {
 	uint64_t ring;
-	struct err *e = read_size(t, "limit", &t->limit_len);
+	struct err *e = read_size(t, "file_limit", "file-limit", &t->limit_len);
 	if (!e)
-		e = read_size(t, "ring", &ring);
+		e = read_size(t, "ring", "ring", &ring);
 	if (e)
 		return e;
 	int64_t keep = ops_arg_is_set(t->args, "keep") ? (int64_t)ops_arg_u64(t->args, "keep", 1) : 1;
 	if (keep < 1 || keep > KEEP_MAX)
 		return err_new(ERR_INVALID, "--keep: from 1 to %d files can be kept", KEEP_MAX);
 	if ((t->limit_len || ops_arg_is_set(t->args, "keep")) && !ops_arg_is_set(t->args, "output"))
-		return err_new(ERR_INVALID, "--limit and --keep are of files: -o FILE is missing");
+		return err_new(ERR_INVALID, "--file-limit and --keep are of files: -o FILE is missing");
 	if (ring > RING_MAX)
 		return err_new(ERR_INVALID, "--ring: at most %u MB are possible", RING_MAX >> 20);
 	t->keep = (unsigned)keep;
@@ -746,7 +746,7 @@ static void tell_totals(const struct trace *t, const char *file, const struct tr
 	if (totals->lost)
 		buf_printf(&line, ", %" PRIu64 " lost", totals->lost);
 	if (totals->file_is_full)
-		buf_add_str(&line, "; the limit of the file was reached, and the trace ended there (--limit, --keep)");
+		buf_add_str(&line, "; the limit of the file was reached, and the trace ended there (--file-limit, --keep)");
 	buf_add_ch(&line, 0);
 	if (!line.failed)
 		t->io->say(t->io->ctx, line.data);

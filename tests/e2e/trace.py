@@ -262,13 +262,13 @@ def test_forms():
     check("classes, and all but some", "execve(" in only and "openat(" not in only and "read(" not in only, only)
     until = scry("--until", "3", "--", "cat", "/dev/null").stderr.decode().splitlines()
     check("an end after so many events", len(until) == 3, until)
-    for words in (["--ring", "3Q"], ["--ring", "1G"], ["--limit", "1M"], ["-o", ROOT + "/n.trc", "--keep", "0"], ["-o", ROOT + "/n.trc", "--limit", "-1"]):
+    for words in (["--ring", "3Q"], ["--ring", "1G"], ["--file-limit", "1M"], ["-o", ROOT + "/n.trc", "--keep", "0"], ["-o", ROOT + "/n.trc", "--file-limit", "-1"]):
         check(f"refused: {' '.join(words[-2:])}", scry(*words, "--", "true").returncode not in (0, 4))
     file = ROOT + "/small.trc"
     many = ["perl", "-e", "for (1 .. 5000) { open(F, '</dev/null'); close(F) }"]
-    said = scry("-o", file, "--limit", "200K", "--", *many).stderr.decode()
+    said = scry("-o", file, "--file-limit", "200K", "--", *many).stderr.decode()
     check("a file that is full ends the trace, and says so", "limit of the file was reached" in said and os.path.getsize(file) <= 200 << 10, said)
-    said = scry("-o", file, "--limit", "300K", "--keep", "3", "--", *many).stderr.decode()
+    said = scry("-o", file, "--file-limit", "300K", "--keep", "3", "--", *many).stderr.decode()
     parts = [p for p in (file, file + ".1", file + ".2", file + ".3") if os.path.exists(p)]
     last = subprocess.run([SCRY, "trace", "--read", file], capture_output=True, text=True, env=ENV, check=False).stdout
     check("of several files the newest are kept", len(parts) == 3 and sum(map(os.path.getsize, parts)) <= 300 << 10 and "exited with 0" in last,
