@@ -12,6 +12,7 @@ trace    records of traces and a file of them, behind a byte that says which (fu
 rules    texts of rules, a zero byte, and bytes that events are made of (fuzz_rule.c)
 symfile  files of names as other programs write them, behind a byte that chooses the format (fuzz_symfile.c)
 results  what snippets hand over (fuzz_result.c)
+live     rows of a live trace (fuzz_live.c)
 rpc    what a driver sends to a live workbench
 serve  what clients send to the server
 graphs  control flow graphs, six bytes a block (fuzz_structure.c)
@@ -450,6 +451,25 @@ def results(folder):
             f.write(row.encode())
 
 
+def live_row(kind, texts, frames, site=0):
+    """A row as src/session/ses_live_row.c writes it: comm, name, result, args; frames are (module, function)."""
+    comm, name, result, args = texts
+    body = comm + name + result + args
+    for module, func in frames:
+        body += struct.pack("<QQHHI", 0x1000, 4, len(module), len(func), 1) + module + func
+    head = struct.pack("<BBHIIQQHHHHHHI", kind, 1, 3, 7, 8, 100, 5, len(comm), len(name), len(result), len(args), len(frames), site, 0)
+    return struct.pack("<I", 4 + len(head) + len(body)) + head + body
+
+
+def live(folder):
+    call = live_row(0, (b"cat", b"openat", b"3", b'(AT_FDCWD, "/etc/passwd", O_RDONLY)'), [(b"/lib/libc.so.6", b"open"), (b"/bin/cat", b"main")], 1)
+    end = live_row(5, (b"", b"", b"", b"the trace has ended"), [])
+    rows = [call, end, call + end, call[:-3], call * 5 + end, live_row(9, (b"",) * 4, []), live_row(1, (b"a" * 20000, b"", b"", b""), []), b"\1\0\0\0", b""]
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"l{i}"), "wb") as f:
+            f.write(row)
+
+
 def event(nr, args, slots, kind=0, abi=0, flags=4 | 8, ret=5):
     """An event as fuzz_trace_text.c reads it; slots are (argument, phase, part, status, bytes)."""
     row = struct.pack("<BBBhh", kind, abi, flags, nr, ret) + b"".join(struct.pack("<Q", a) for a in args) + struct.pack("<BBHB", 7, 8, 100, len(slots))
@@ -682,7 +702,7 @@ def graphs(folder):
 def main():
     kinds = {"graphs": graphs, "probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
-             "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "serve": serve, "mcp": mcp,
+             "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "live": live, "serve": serve, "mcp": mcp,
              "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "tenet": tenet}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
