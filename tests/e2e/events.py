@@ -52,8 +52,8 @@ def skip(what, why):
 
 
 def children_of(pid):
-    """Processes of scry that a server started, whose command is a trace or a probe."""
-    out = []
+    """Processes of scry that a server started, whose command is a trace or a probe: their numbers and commands."""
+    out = {}
     for name in os.listdir("/proc"):
         try:
             with open(f"/proc/{name}/stat") as f, open(f"/proc/{name}/cmdline") as g:
@@ -61,7 +61,7 @@ def children_of(pid):
         except (OSError, ValueError, IndexError):
             continue
         if fields[1] == str(pid) and words[0] == "scry" and fields[0] != "Z":
-            out.append(words[1])
+            out[name] = words[1]
     return out
 
 
@@ -69,6 +69,22 @@ def gone(pid):
     """Waits until none is left; a machine may be slow."""
     for _ in range(WAIT_S * 10):
         if not children_of(pid):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def ended(pids):
+    """Waits until none of these runs; whoever adopts them may leave them unburied."""
+    for _ in range(WAIT_S * 10):
+        states = []
+        for pid in pids:
+            try:
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+                    states.append(f.read().rsplit(")", 1)[1].split()[0])
+            except OSError:
+                pass
+        if not set(states) - {"Z", "X"}:
             return True
         time.sleep(0.1)
     return False
@@ -109,7 +125,8 @@ def check_trace(c, server, pid):
     ok(again["items"] == same["items"] and len(same["items"]) == 5 and again["next"] == same["next"], "the same cursor gives the same again")
     c("events", cursor=same["next"], limit=1, wait_ms=0)
     ok(c("events", cursor=d["next"], limit=1, wait_ms=0)["missed"] > 0, "what was read and given back is said to be missed")
-    ok(children_of(server.proc.pid) == ["trace"], "it goes on in a process of its own")
+    left = children_of(server.proc.pid)
+    ok(list(left.values()) == ["trace"], "it goes on in a process of its own", left)
     other = server.client()
     ok(refusal(other, "events", cursor=d["next"]) == "not_found", "another client's it is not")
     other.close()
@@ -192,7 +209,7 @@ def check_agent(prog, pid):
     if "error" in out[0]:
         skip("an agent's trace", out[0]["error"]["message"])
         return
-    ok(any(map(is_marked, out[0]["items"])) and out[0]["next"] and "trace" in left, "an agent watches a process", out[0], left)
+    ok(any(map(is_marked, out[0]["items"])) and out[0]["next"] and "trace" in left.values(), "an agent watches a process", out[0], left)
     ok("error" in out[1] or any(i.get("event") == "probe" for i in out[1]["items"]), "and calls of its program", out[1])
 
 
@@ -260,7 +277,7 @@ def main():
         traced = children_of(server.proc.pid)
         server.proc.send_signal(signal.SIGKILL)
         server.proc.wait()
-        ok(traced is not None and gone(server.proc.pid), "a killed server leaves none either", traced)
+        ok(ended(traced), "a killed server leaves none either", traced)
         c.close()
         ro = Server(SCRY, ROOT + "/t", prog, "--caps", "read", env=ENV)
         c = ro.client()

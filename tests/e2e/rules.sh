@@ -20,6 +20,9 @@ SOURCE=bpf
 for file in "$ROOT"/src/live/trace/rules/*.rule; do
 	rule=$(basename "$file" .rule)
 	"$SCRY" trace --source "$SOURCE" --rule all --json -- "$S" "$rule" yes "$WORK/at" >"$WORK/yes" 2>/dev/null
+	"$S" "$rule" no "$WORK/at" >/dev/null 2>&1
+	[ $? != 2 ]
+	is "$rule: has both subjects" 0 $?
 	"$S" "$rule" yes "$WORK/at" >/dev/null 2>&1
 	if [ $? = 77 ]; then
 		skip "$rule: found" "the machine does not let it be done"

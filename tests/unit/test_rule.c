@@ -267,6 +267,9 @@ static void test_wrong(void **state)
 	refused("rule a\ntitle \xc2\x9b" "31m\n", "f:2: a control character, or what is not UTF-8, is no text");
 	refused("rule a\ntitle \xe2\x80\xae\n", "f:2: a control character, or what is not UTF-8, is no text");
 	refused("rule a\ntechnique \xff\n", "f:2: a control character, or what is not UTF-8, is no text");
+	refused("rule a\ntitle x\ntitle y\n", "f:3: the rule has one already: 'title'");
+	refused("rule a\nseverity low\nseverity low\n", "f:3: the rule has one already: 'severity'");
+	refused("rule a\ntechnique T1\ntechnique T2\n", "f:3: the rule has one already: 'technique'");
 	refused("rule a\ntitle x\nseverity bad\n", "f:3: the severity is info, low, medium, high or critical");
 	refused("rule a\ntitle x\nevent dup\n", "f:3: a title, a severity and an event are needed by rule 'a'");
 	refused(RULE("a", "event dup") RULE("a", "event dup"), "f:5: there is a rule of that name already: 'a'");

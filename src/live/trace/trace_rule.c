@@ -647,6 +647,11 @@ static void parse_let(struct parse *p)
 	}
 }
 
+static bool is_word(const char *s, size_t len, const char *word)
+{
+	return len == strlen(word) && !memcmp(s, word, len);
+}
+
 static void end_rule(struct parse *p)
 {
 	if (!p->rule || p->e)
@@ -700,7 +705,12 @@ static void parse_line(struct parse *p)
 	}
 	size_t n = peek_word(p);
 	const char *word = p->s;
-	if (take_word(p, "title")) {
+	/* What is said twice is said once too often: which of the two is meant? */
+	bool is_twice = (is_word(word, n, "title") && p->rule->title) || (is_word(word, n, "technique") && p->rule->technique) ||
+			(is_word(word, n, "severity") && p->rule->severity);
+	if (is_twice) {
+		wrong(p, "the rule has one already:", word, n);
+	} else if (take_word(p, "title")) {
 		p->rule->title = rest_of_line(p);
 	} else if (take_word(p, "technique")) {
 		p->rule->technique = rest_of_line(p);
