@@ -76,8 +76,8 @@ void dec_conv_of(const struct ir_machine *m, struct dec_conv *ret)
 {
 	static const char order[6][4] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
 	bool is_64 = m->addr_width == IR_W64;
-	*ret = (struct dec_conv){.df = IR_LOC_NONE,
-				 .canary_base = IR_LOC_NONE, .canary_off = is_64 ? 0x28 : 0x14, .ptr_bytes = ir_bits((enum ir_width)m->addr_width) / 8};
+	*ret = (struct dec_conv){.df = IR_LOC_NONE, .canary_base = IR_LOC_NONE, .canary_off = is_64 ? 0x28 : 0x14,
+				 .ptr_bytes = ir_bits((enum ir_width)m->addr_width) / 8};
 	for (unsigned i = 0; i < m->loc_cnt && i < DEC_LOC_MAX; i++) {
 		const struct ir_loc *l = &m->locs[i];
 		unsigned role = role_of(l, is_64);

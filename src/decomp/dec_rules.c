@@ -604,3 +604,83 @@ ir_ref dec_rule_try(struct dec_build *b, unsigned rule, const struct ir_rec *rec
 {
 	return is_ready() ? apply(b, &rules[rule], rec) : IR_REF_NONE;
 }
+
+/* --- patterns as records, for the test ------------------------------------------------------------------------------------------- */
+static enum ir_width choose(struct dec_rule_sample *s)
+{
+	unsigned i = s->choice_cnt++;
+	return i < 4 ? s->choice[i] : IR_W8;
+}
+
+/* The width of a term when its letters are bound; IR_W0: not said yet. */
+static enum ir_width sample_width(const struct dec_build *b, const struct dec_rule_sample *s, const struct node *n)
+{
+	if (n->type == N_VALUE)
+		return s->value[n->letter] == IR_REF_NONE ? IR_W0 : ir_ref_width(b->f, s->value[n->letter]);
+	if (n->type != N_OP)
+		return IR_W0;
+	const char *sig = ir_op_info((enum ir_op)n->op)->signature;
+	if (sig[0] == '1')
+		return IR_W1;
+	for (unsigned i = 0; i < n->kid_cnt; i++) {
+		enum ir_width w = sig[2 + i] == 'w' ? sample_width(b, s, &nodes[n->kids[i]]) : IR_W0;
+		if (w != IR_W0)
+			return w;
+	}
+	return IR_W0;
+}
+
+static struct ir_rec sample_rec(struct dec_build *b, struct dec_rule_sample *s, const struct node *n, enum ir_width w);
+
+static ir_ref sample_term(struct dec_build *b, struct dec_rule_sample *s, const struct node *n, enum ir_width w)
+{
+	if (n->type == N_VALUE) {
+		if (s->value[n->letter] == IR_REF_NONE)
+			s->value[n->letter] = s->make(s->ctx, n->letter, w);
+		return s->value[n->letter];
+	}
+	if (n->type == N_CONST) {
+		s->numbers |= 1u << n->letter;
+		return ir_const(b->f, w, s->number[n->letter]);
+	}
+	if (n->type == N_NUMBER) {
+		uint64_t words[8];
+		memset(words, n->number < 0 ? 0xff : 0, sizeof(words));
+		words[0] = (uint64_t)n->number;
+		return ir_const_wide(b->f, w, words);
+	}
+	const struct ir_rec rec = sample_rec(b, s, n, w);
+	return dec_put_rec(b, &rec);
+}
+
+static struct ir_rec sample_rec(struct dec_build *b, struct dec_rule_sample *s, const struct node *n, enum ir_width w)
+{
+	const char *sig = ir_op_info((enum ir_op)n->op)->signature;
+	enum ir_width x = IR_W0;
+	for (unsigned i = 0; i < n->kid_cnt && x == IR_W0; i++)
+		x = sig[2 + i] == 'x' ? sample_width(b, s, &nodes[n->kids[i]]) : IR_W0;
+	if (strchr(sig + 2, 'x') && x == IR_W0)
+		x = choose(s);
+	ir_ref refs[3] = {IR_REF_NONE, IR_REF_NONE, IR_REF_NONE};
+	for (unsigned i = 0; i < n->kid_cnt; i++) {
+		char letter = sig[2 + i];
+		/* INSERT's second operand alone is of another width. */
+		refs[i] = sample_term(b, s, &nodes[n->kids[i]], letter == 'w' ? w : letter == '1' ? IR_W1 : letter == 'x' ? x : IR_W8);
+	}
+	uint32_t aux = (uint32_t)n->number;
+	if (n->aux_letter != 255) {
+		s->numbers |= 1u << n->aux_letter;
+		aux = (uint32_t)s->number[n->aux_letter];
+	}
+	return (struct ir_rec){.op = n->op, .kind = n->kind, .width = (uint8_t)(sig[0] == '1' ? IR_W1 : w), .a = refs[0], .b = refs[1],
+			       .c = refs[2], .aux = n->op == IR_EXTRACT || n->op == IR_INSERT ? aux : 0};
+}
+
+bool dec_rule_root(struct dec_build *b, unsigned rule, struct dec_rule_sample *s, struct ir_rec *ret)
+{
+	if (!is_ready())
+		return false;
+	const struct node *n = &nodes[rules[rule].pattern];
+	*ret = sample_rec(b, s, n, ir_op_info((enum ir_op)n->op)->signature[0] == '1' ? IR_W1 : choose(s));
+	return s->choice_cnt <= 4 && !b->failed;
+}
