@@ -114,6 +114,9 @@ const char *dec_pass_name(enum dec_pass p); /* "ssa" */
  */
 _must_use_ struct err *dec_run(struct ir_func *lifted, const struct dec_opts *opts, struct dec_func *ret);
 
+/* A callee that takes `args` (at most 6) arguments, all of them in general registers, and nothing else. */
+void dec_callee_plain(const struct ir_machine *m, unsigned args, struct dec_callee *ret);
+
 /*
  * What callers of a lifted function have to know of it, by its own code; `opts` are asked about what it calls. `ret` holds what the
  * convention says, and stays so as far as nothing better can be said.

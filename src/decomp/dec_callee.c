@@ -59,6 +59,25 @@ struct dec_callee dec_callee_at(struct dec *d, const struct ir_func *f, const st
 	return k->callee;
 }
 
+void dec_callee_plain(const struct ir_machine *m, unsigned args, struct dec_callee *ret)
+{
+	struct dec_conv conv;
+	struct dec_set reads = {{0}};
+	dec_conv_of(m, &conv);
+	for (unsigned i = 0; i < m->loc_cnt && i < DEC_LOC_MAX; i++)
+		if (dec_set_has(&conv.args, i) && dec_set_has(&conv.keeps, i))
+			dec_set_add(&reads, i);
+	for (unsigned i = 0; i < args && i < conv.int_arg_cnt; i++)
+		dec_set_add(&reads, conv.int_arg[i]);
+	/* Of i386 arguments are on the stack. */
+	if (!conv.int_arg_cnt)
+		return;
+	memcpy(ret->reads, reads.w, sizeof(ret->reads));
+	/* One that gives no result may leave alone where it would be. */
+	memcpy(ret->may_keep, conv.results.w, sizeof(ret->may_keep));
+	ret->stack_args = 0;
+}
+
 void dec_callee_of(struct ir_func *lifted, const struct dec_opts *opts, struct dec_callee *ret)
 {
 	struct dec d = {.opts = opts, .arena = lifted->arena, .f = lifted, .step_limit = lifted->rec_cnt * 20 + 20000};

@@ -45,6 +45,10 @@ struct stack {
 	uint32_t access_cnt, access_cap;
 	int32_t escaped;         /* the lowest offset that is known to others */
 	int32_t sp;              /* as the last PUT of the block left it */
+	int32_t call_sp;         /* the stack pointer of all calls, when it is one; OFF_NONE */
+	uint32_t sp_block, sp_blocks; /* the last block that sets it for a call, and how many do */
+	bool has_other_sp;       /* calls have different ones, or a return has not the entry's */
+	bool is_sp_put;          /* in the copy */
 	struct call {
 		int32_t sp;
 		int32_t args;    /* bytes there that are arguments; -1: not known */
@@ -157,14 +161,22 @@ static void look_intrin(struct stack *s, const struct ir_rec *rec)
 	}
 }
 
-static void look_put(struct stack *s, const struct ir_rec *rec, const struct ir_rec *end)
+static void look_put(struct stack *s, const struct ir_rec *rec, uint32_t block)
 {
+	const struct ir_rec *end = ir_terminator(s->f, block);
 	int32_t at = off_of(s, rec->a);
 	if (rec->aux != s->f->machine->sp_loc) {
 		escape(s, rec->a);
 		return;
 	}
 	/* What a call or a jump finds as its stack. */
+	bool leaves = end->op == IR_RET || end->op == IR_IJMP;
+	s->has_other_sp |= leaves ? at != 0 : at == OFF_NONE || (s->call_sp != OFF_NONE && s->call_sp != at);
+	if (!leaves) {
+		s->call_sp = at;
+		s->sp_blocks += s->sp_block != block;
+		s->sp_block = block;
+	}
 	if (at == OFF_NONE)
 		s->is_open = true;
 	else if (end->op == IR_IJMP && at != 0)
@@ -191,7 +203,7 @@ static void add_call(struct stack *s, const struct ir_rec *rec)
 	s->calls[s->call_cnt++] = (struct call){s->sp, c.stack_args};
 }
 
-static void look_at(struct stack *s, uint32_t id, const struct ir_rec *end)
+static void look_at(struct stack *s, uint32_t id, uint32_t block)
 {
 	const struct ir_rec *rec = &s->f->recs[id];
 	unsigned bytes = ir_bits((enum ir_width)rec->width) / 8;
@@ -213,7 +225,7 @@ static void look_at(struct stack *s, uint32_t id, const struct ir_rec *end)
 		escape(s, rec->b);
 		return;
 	case IR_PUT:
-		look_put(s, rec, end);
+		look_put(s, rec, block);
 		return;
 	case IR_CMP:
 		return;
@@ -247,7 +259,7 @@ static bool look(struct stack *s)
 		const struct ir_block *b = &f->blocks[g->rpo[k]];
 		for (uint32_t i = b->first; i < b->last; i++)
 			if (f->recs[f->order[i]].op != IR_PHI)
-				look_at(s, f->order[i], &f->recs[f->order[b->last - 1]]);
+				look_at(s, f->order[i], g->rpo[k]);
 	}
 	for (uint32_t i = 0; i < f->order_cnt; i++)
 		if (f->recs[f->order[i]].op == IR_PHI)
@@ -468,11 +480,42 @@ static ir_ref def_of(struct stack *s, unsigned k)
 	return s->def[k];
 }
 
+/* Calls at one depth of the stack: it is said at the entry, and taken back at the end. */
+static bool has_one_sp(const struct stack *s)
+{
+	return !s->has_other_sp && !s->is_open && s->call_sp != OFF_NONE && s->sp_blocks > 1;
+}
+
+static void emit_sp(struct stack *s, int32_t at)
+{
+	struct dec_build *b = &s->c.b;
+	enum ir_width w = (enum ir_width)s->f->machine->addr_width;
+	ir_ref sp = dec_op2(b, IR_ADD, w, s->c.map[s->entry_sp], ir_const(b->f, w, (uint64_t)(int64_t)at));
+	const struct ir_rec put = {.op = IR_PUT, .width = (uint8_t)w, .a = sp, .b = IR_REF_NONE, .c = IR_REF_NONE, .aux = s->f->machine->sp_loc};
+	dec_put_rec(b, &put);
+}
+
+/* True: the record is what is said elsewhere. */
+static bool put_sp(struct stack *s, const struct ir_rec *rec)
+{
+	if (!s->is_sp_put && rec->op != IR_GET) {
+		s->is_sp_put = true;
+		emit_sp(s, s->call_sp);
+	}
+	if (rec->op == IR_PUT && rec->aux == s->f->machine->sp_loc)
+		return true;
+	if (rec->op == IR_RET || rec->op == IR_IJMP)
+		emit_sp(s, 0);
+	return false;
+}
+
 /* The load or store of a slot as what it does to its value. */
 static bool rec_of(struct dec_copy *c, uint32_t id, ir_ref *ret)
 {
 	struct stack *s = c->ctx;
 	const struct ir_rec *rec = &s->f->recs[id];
+	if (has_one_sp(s) && put_sp(s, rec))
+		return true;
 	unsigned n = rec->op == IR_LOAD || rec->op == IR_STORE ? slot_of(s, id) : 0;
 	if (rec->op == IR_LOAD && dec_is_canary(s->d, s->f, rec)) {
 		struct ir_rec load = *rec;
@@ -514,7 +557,8 @@ static void fill_phis(struct stack *s)
 
 struct err *dec_stack(struct dec *d)
 {
-	struct stack s = {.d = d, .f = d->f, .a = d->arena, .entry_sp = UINT32_MAX, .escaped = INT32_MAX};
+	struct stack s = {.d = d, .f = d->f, .a = d->arena, .entry_sp = UINT32_MAX, .escaped = INT32_MAX,
+			  .call_sp = OFF_NONE, .sp_block = UINT32_MAX};
 	struct err *e = dec_copy_init(&s.c, d);
 	if (e)
 		return e;
@@ -547,7 +591,8 @@ struct err *dec_stack(struct dec *d)
 
 struct err *dec_stack_args(struct dec *d, int32_t *ret)
 {
-	struct stack s = {.d = d, .f = d->f, .a = d->arena, .entry_sp = UINT32_MAX, .escaped = INT32_MAX};
+	struct stack s = {.d = d, .f = d->f, .a = d->arena, .entry_sp = UINT32_MAX, .escaped = INT32_MAX,
+			  .call_sp = OFF_NONE, .sp_block = UINT32_MAX};
 	int32_t word = (int32_t)d->conv.ptr_bytes, end = word;
 	s.off = ARENA_RAW_ARRAY(s.a, int32_t, s.f->rec_cnt + (size_t)1);
 	s.from = ARENA_RAW_ARRAY(s.a, int32_t, s.f->rec_cnt + (size_t)1);

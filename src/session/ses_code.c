@@ -146,22 +146,28 @@ static void find_words(const struct ir_func *f, struct ses_code *c)
 }
 
 /* Whether a function begins at an address of the file; the convention says the rest. */
-/* Whether the system's prototype says that all arguments are in general registers. */
-static bool has_plain_args(struct ses_text proto)
+/* How many arguments a prototype has, when all are in general registers; -1: not so, or not known. */
+static int plain_args(struct ses_text proto)
 {
 	static const char *const other[] = {"...", "float", "double", "_Complex", "__int128", "va_list"};
-	size_t at = 0, stars = 0, params = 1;
+	size_t at = 0, opened = 0;
+	int params = 1;
 	while (at < proto.len && proto.s[at] != '(')
 		at++;
 	for (size_t i = at; i < proto.len; i++) {
 		params += proto.s[i] == ',';
-		stars += proto.s[i] == '(';
+		opened += proto.s[i] == '(';
 		for (size_t k = 0; k < ARRAY_LEN(other); k++)
 			if (proto.len - i >= strlen(other[k]) && !memcmp(proto.s + i, other[k], strlen(other[k])))
-				return false;
+				return -1;
 	}
-	/* Functions as parameters have commas of their own. */
-	return at < proto.len && params <= 6 && stars == 1;
+	/* Functions as parameters have commas of their own, structs may be in memory. */
+	const char *args = proto.s + at;
+	size_t len = proto.len - at;
+	bool has_struct = len && (memmem(args, len, "struct ", 7) || memmem(args, len, "union ", 6)) && !memchr(args, '*', len);
+	if (at == proto.len || params > 6 || opened != 1 || has_struct)
+		return -1;
+	return proto.len - at >= 6 && !memcmp(proto.s + at, "(void)", 6) ? 0 : params;
 }
 
 /* What is known of a callee: of an import by its prototype, of a function of the target by its code. */
@@ -177,8 +183,10 @@ static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret)
 	}
 	if (loc != LOC_NONE && image_import_at(sn->im, loc)) {
 		struct arena a = {0};
-		if (has_plain_args(ses_prototype_at(sn, space_va(sn->space, loc), &a, NULL)))
-			ret->stack_args = 0;
+		int args = plain_args(ses_prototype_at(sn, space_va(sn->space, loc), &a, NULL));
+		/* The first three are what calls of imports are compared by. */
+		if (args >= 0)
+			dec_callee_plain(lift_machine(sn->arch->id), args < 3 ? 3 : (unsigned)args, ret);
 		arena_fini(&a);
 		return;
 	}
