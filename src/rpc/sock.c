@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,6 +120,30 @@ struct err *rpc_listen(const struct sockaddr_un *at, struct rpc_listener *ret)
 		return err_os(errno, "%s", at->sun_path);
 	*ret = (struct rpc_listener){.fd = take_fd(fd), .at = *at, .dev = st.st_dev, .ino = st.st_ino};
 	return NULL;
+}
+
+struct err *rpc_listen_tcp(const char *where, int *ret_fd)
+{
+	char host[256];
+	const char *colon = strrchr(where, ':');
+	if (!colon || !colon[1] || colon == where)
+		return err_new(ERR_INVALID, "--listen: '%s' is no HOST:PORT", where);
+	bool has_brackets = where[0] == '[' && colon[-1] == ']';
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - where) - 2 * has_brackets, where + has_brackets);
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+	int why = getaddrinfo(host, colon + 1, &hints, &list);
+	if (why)
+		return err_new(ERR_INVALID, "--listen: %s: %s", where, gai_strerror(why));
+	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+	bool is_bound = fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) && !bind(fd, list->ai_addr, list->ai_addrlen) &&
+			!listen(fd, 64);
+	struct err *e = is_bound ? NULL : err_os(errno, "--listen: %s", where);
+	freeaddrinfo(list);
+	if (e && fd >= 0)
+		close(fd);
+	if (!e)
+		*ret_fd = fd;
+	return e;
 }
 
 void rpc_listener_fini(struct rpc_listener *l)

@@ -29,6 +29,10 @@ _must_use_ struct err *rpc_listen(const struct sockaddr_un *at, struct rpc_liste
 /* Closes it and takes its name out of the file system, if that still is this socket's. */
 void rpc_listener_fini(struct rpc_listener *l);
 
+/* A socket that listens at "HOST:PORT" ("[::1]:80", port 0 for any) and nowhere else, non-blocking. What is said there anybody can hear who can
+ * connect. Errors: invalid, io. */
+_must_use_ struct err *rpc_listen_tcp(const char *where, int *ret_fd);
+
 /* A connection to a socket whose owner is this user; blocking. */
 _must_use_ struct err *rpc_connect(const struct sockaddr_un *at, int *ret_fd);
 

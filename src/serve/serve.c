@@ -127,30 +127,6 @@ static struct err *read_token(const char *path, char **ret)
 	return *ret ? NULL : &err_nomem;
 }
 
-static struct err *bind_tcp(const char *where, int *ret_fd)
-{
-	char host[256];
-	const char *colon = strrchr(where, ':');
-	if (!colon || !colon[1] || colon == where)
-		return err_new(ERR_INVALID, "--listen: '%s' is no HOST:PORT", where);
-	bool has_brackets = where[0] == '[' && colon[-1] == ']';
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - where) - 2 * has_brackets, where + has_brackets);
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
-	int why = getaddrinfo(host, colon + 1, &hints, &list);
-	if (why)
-		return err_new(ERR_INVALID, "--listen: %s: %s", where, gai_strerror(why));
-	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-	bool is_bound = fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) && !bind(fd, list->ai_addr, list->ai_addrlen) &&
-			!listen(fd, 64);
-	struct err *e = is_bound ? NULL : err_os(errno, "--listen: %s", where);
-	freeaddrinfo(list);
-	if (e && fd >= 0)
-		close(fd);
-	if (!e)
-		*ret_fd = fd;
-	return e;
-}
-
 /* Snippets of clients elsewhere run with the server's environment, in which its user may keep keys: only what says where things are stays. */
 static void forget_environment(void)
 {
@@ -181,7 +157,7 @@ static struct err *listen_tcp(struct serve *s, const struct words *w, char **ret
 	if (!e)
 		e = serve_tls_load(cert, key, &s->tls);
 	if (!e)
-		e = bind_tcp(where, &s->tls_fd);
+		e = rpc_listen_tcp(where, &s->tls_fd);
 	if (!e)
 		forget_environment();
 	s->token = *ret_token;
