@@ -518,6 +518,7 @@ static const struct {
 	{"probe", cli_probe},
 	{"get", cli_get},
 	{"push", cli_push},
+	{"platform", cli_platform},
 };
 
 bool cli_wants_help(int argc, char **argv)

@@ -43,5 +43,7 @@ int cli_probe(int argc, char **argv);
 /* `scry get` and `scry push`; the same. */
 int cli_get(int argc, char **argv);
 int cli_push(int argc, char **argv);
+/* `scry platform`; the same. */
+int cli_platform(int argc, char **argv);
 
 #endif

@@ -305,6 +305,15 @@ static const struct ops_param p_serve[] = {
 	{.name = "tls_key", .type = OPS_PATH, .value = "FILE", .help = "its key, PEM"},
 	{.name = "token_file", .type = OPS_PATH, .value = "FILE", .help = "what clients say first, 16 bytes or more, readable by its owner alone"},
 	{NULL}};
+static const struct ops_param p_platform[] = {
+	{.name = "socket", .type = OPS_STRING, .value = "SOCKET", .help = "a path, or a bare name in $XDG_RUNTIME_DIR/scry: for you alone"},
+	P_FLAG("stdio", "one client, at stdin and stdout"),
+	{.name = "listen", .type = OPS_STRING, .value = "HOST:PORT", .help = "over TCP (port 0: any); needs --allow-remote"},
+	P_FLAG("allow_remote", "let everybody in who reaches the port: every user of this machine, also on localhost"),
+	P_FLAG("allow_run", "clients launch, attach to and kill programs and run commands: this equals a shell"),
+	{.name = "root", .type = OPS_PATH, .value = "DIR", 
+	 .help = "packets about files see DIR as / and nothing else; programs that run are not confined"},
+	{NULL}};
 static const struct ops_param p_mcp[] = {
 	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs, open from the start"},
 	{.name = "project", .type = OPS_PATH, .value = "P.json", .help = "the binaries of a project, by their labels"},
@@ -634,6 +643,11 @@ static const struct ops_op ops_all[] = {
 	COMMAND("serve", SES_CAP_NET, p_serve, "answer programs over a socket",
 		"JSON-RPC, one object a line: every operation by its name, for any number of clients of this user, with events when something "
 		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),
+	COMMAND("platform", SES_CAP_NET, p_platform, "serve files and debugging to lldb, gdb and other scrys",
+		"An LLDB platform and a debug server at one address (docs/remote.md): platform select remote-linux, platform connect "
+		"connect://HOST:PORT or unix-connect://SOCKET, target extended-remote of gdb, scry get. Without --allow-run only files are served; "
+		"over --listen they are changed only with --allow-run or --root. Each client has a process of its own; what it launched is killed "
+		"when it goes, what it attached to runs on. It ends on SIGINT and SIGTERM."),
 	{.name = "reference", .cap = SES_CAP_READ, .shape = OPS_LIST, .params = p_reference, .columns = c_reference, .run = ops_reference,
 	 .help = "which operation does it, and what it takes", .details = "Without a WORD all operations are listed, by name and purpose alone."},
 	COMMAND("mcp", SES_CAP_READ, p_mcp, "serve agents: the Model Context Protocol on stdin and stdout",
