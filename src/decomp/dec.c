@@ -17,6 +17,11 @@ const char *dec_pass_name(enum dec_pass p)
 	return p < DEC_PASS_COUNT ? names[p] : "";
 }
 
+bool dec_pass_is_optional(enum dec_pass p)
+{
+	return p != DEC_P_SSA && p != DEC_P_DEAD && p != DEC_P_VARS;
+}
+
 static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret)
 {
 	struct err *e;
@@ -40,12 +45,11 @@ static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret
 struct err *dec_run(struct ir_func *lifted, const struct dec_opts *opts, struct dec_func *ret)
 {
 	struct dec d = {.opts = opts, .arena = lifted->arena, .f = lifted};
-	const unsigned needed = 1u << DEC_P_SSA | 1u << DEC_P_DEAD | 1u << DEC_P_VARS;
 	*ret = (struct dec_func){.level = DEC_L3, .assumes = DEC_A_CALLS | DEC_A_DF};
 	d.step_limit = opts->step_limit ? opts->step_limit : lifted->rec_cnt * 200 + 20000;
 	dec_conv_of(lifted->machine, &d.conv);
 	for (unsigned p = 0; p < DEC_PASS_COUNT; p++) {
-		if (opts->passes_off & ~needed & 1u << p)
+		if (opts->passes_off >> p & 1 && dec_pass_is_optional((enum dec_pass)p))
 			continue;
 		struct err *e = run_pass(&d, (enum dec_pass)p, ret);
 		if (e)

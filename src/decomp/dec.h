@@ -68,6 +68,7 @@ struct dec_callee {
 struct dec_opts {
 	uint32_t step_limit;   /* records made by all passes together; 0: 200 for each lifted record and 20,000 */
 	unsigned passes_off;   /* bits of enum dec_pass left out; for finding which one changed behaviour */
+	unsigned rules_off;    /* so many rules are left out, the last of the table first; for the same */
 	/* What is known of the code at an address (a constant of a CALL or IJMP); `ret` holds what the convention says, and is to be made
 	 * narrower. The same answer each time. Null: nothing is known of any. */
 	void (*callee)(void *ctx, uint64_t va, struct dec_callee *ret);
@@ -106,6 +107,12 @@ struct dec_func {
 enum dec_pass { DEC_P_SSA, DEC_P_STACK, DEC_P_MEMORY, DEC_P_RANGE, DEC_P_DEAD, DEC_P_VARS, DEC_PASS_COUNT };
 
 const char *dec_pass_name(enum dec_pass p); /* "ssa" */
+/* Whether a function can be printed without it. */
+bool dec_pass_is_optional(enum dec_pass p);
+
+/* The rules that simplify values: how many there are, and the name of one. */
+unsigned dec_rule_cnt(void);
+const char *dec_rule_name(unsigned rule);
 
 /*
  * All passes over a lifted function, which is left as it is (`ret` shares its arena, constants apart). Errors: budget (the steps ran

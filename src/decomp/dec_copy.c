@@ -103,6 +103,7 @@ struct err *dec_copy_init(struct dec_copy *c, struct dec *d)
 	c->is_done = ARENA_ARRAY(d->arena, bool, f->block_cnt + (size_t)1);
 	bool ok = o && c->map && c->is_done && dec_graph_make(f, d->arena, &c->g) &&
 		  dec_build_init(&c->b, o, &c->g, f->order_cnt + f->order_cnt / 4 + 256, d->step_limit - d->steps);
+	c->b.rules_off = d->opts->rules_off;
 	return ok ? NULL : &err_nomem;
 }
 

@@ -71,6 +71,7 @@ struct dec_build {
 	uint32_t table_cap;
 	uint32_t steps, step_limit;
 	unsigned depth;            /* rules within rules */
+	unsigned rules_off;        /* as the options have it */
 	bool failed;
 };
 

@@ -580,7 +580,7 @@ ir_ref dec_rules(struct dec_build *b, const struct ir_rec *rec)
 {
 	if (!is_ready())
 		return IR_REF_NONE;
-	for (unsigned i = 0; i < by_op_cnt[rec->op]; i++) {
+	for (unsigned i = 0; i < by_op_cnt[rec->op] && by_op[rec->op][i] + b->rules_off < ARRAY_LEN(rules); i++) {
 		ir_ref r = apply(b, &rules[by_op[rec->op][i]], rec);
 		if (r != IR_REF_NONE)
 			return r;
@@ -591,6 +591,11 @@ ir_ref dec_rules(struct dec_build *b, const struct ir_rec *rec)
 unsigned dec_rule_cnt(void)
 {
 	return is_ready() ? ARRAY_LEN(rules) : 0;
+}
+
+const char *dec_rule_name(unsigned rule)
+{
+	return rule < ARRAY_LEN(rules) ? rules[rule].name : "";
 }
 
 const char *dec_rule_text(unsigned rule, const char **ret_pattern, const char **ret_result)

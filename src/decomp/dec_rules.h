@@ -15,8 +15,7 @@ struct dec_match {
 	uint8_t number_width[26]; /* enum ir_width; IR_W0: it is an `aux` */
 };
 
-/* For the test of each rule: their number (0 when a row cannot be read), their texts, and one of them alone. */
-unsigned dec_rule_cnt(void);
+/* For the test of each rule, beside dec_rule_cnt(), which is 0 when a row cannot be read: its texts, and it alone. */
 const char *dec_rule_text(unsigned rule, const char **ret_pattern, const char **ret_result);
 ir_ref dec_rule_try(struct dec_build *b, unsigned rule, const struct ir_rec *rec);
 

@@ -656,6 +656,7 @@ struct err *dec_ssa(struct dec *d)
 	s.map = ARENA_RAW_ARRAY(d->arena, ir_ref, f->rec_cnt + (size_t)1);
 	if (!s.defs || !s.state || !s.put_by || !s.is_done || !s.map || !dec_build_init(&s.b, o, &s.g, f->rec_cnt + 256, d->step_limit - d->steps))
 		return &err_nomem;
+	s.b.rules_off = d->opts->rules_off;
 	for (uint32_t i = 0; i < s.g.rpo_cnt && !s.b.failed; i++)
 		put_block(&s, s.g.rpo[i]);
 	for (uint32_t b = 0; b < f->block_cnt && !s.b.failed; b++) {

@@ -135,7 +135,8 @@ static void look_sum(struct stack *s, uint32_t id, const struct ir_rec *rec)
 	bool is_const = ir_const_get(s->f, rec->b, &add);
 	int64_t by = s->d->conv.ptr_bytes == 4 ? (int32_t)add : (int64_t)add;
 	unsigned cnt = (a != OFF_NONE) + (b != OFF_NONE) + (from_a != OFF_NONE) + (from_b != OFF_NONE);
-	if (cnt == 1 && fits(by)) {
+	bool is_sub = rec->op == IR_SUB;
+	if (cnt == 1 && fits(by) && !(is_sub && (is_const || b != OFF_NONE || from_b != OFF_NONE))) {
 		/* Which object an index moves within is only known when all that is added to it is. */
 		if (is_const && a != OFF_NONE && fits(a + by))
 			s->off[id] = (int32_t)(a + by);
@@ -148,6 +149,19 @@ static void look_sum(struct stack *s, uint32_t id, const struct ir_rec *rec)
 	}
 	escape(s, rec->a);
 	escape(s, rec->b);
+}
+
+/* Rounding down reaches below. */
+static void look_aligned(struct stack *s, const struct ir_rec *rec)
+{
+	uint64_t mask;
+	int32_t was = s->escaped;
+	escape(s, rec->a);
+	escape(s, rec->b);
+	if (s->escaped == was || !ir_const_get(s->f, rec->b, &mask))
+		return;
+	uint64_t below = ~mask & dec_mask((enum ir_width)rec->width);
+	s->escaped = below < 1 << 16 && s->escaped > -(1 << 28) ? s->escaped - (int32_t)below : -(1 << 29);
 }
 
 static void look_intrin(struct stack *s, const struct ir_rec *rec)
@@ -209,7 +223,11 @@ static void look_at(struct stack *s, uint32_t id, uint32_t block)
 	unsigned bytes = ir_bits((enum ir_width)rec->width) / 8;
 	switch (rec->op) {
 	case IR_ADD:
+	case IR_SUB:
 		look_sum(s, id, rec);
+		return;
+	case IR_AND:
+		look_aligned(s, rec);
 		return;
 	case IR_LOAD:
 		if (off_of(s, rec->a) != OFF_NONE)

@@ -3,6 +3,7 @@
  * Running code of the target. Nothing here does so before a person agreed to it for these very bytes, at the command line; that is kept
  * in the store.
  */
+#include "decomp/dec.h"
 #include "session/ops_int.h"
 #include "session/ses_int.h"
 #include "session/ses_verdict.h"
@@ -53,6 +54,7 @@ struct job {
 	bool is_new;                 /* not from the store */
 	uint8_t key[32];
 	struct verify_verdict verdict;
+	char stage[64];              /* that changed behaviour first; "": not looked for, or none did alone */
 	char unprotected[192];       /* what the kernel did not give for running it; "" when it was not run */
 };
 
@@ -217,6 +219,10 @@ static bool put_verdict(struct ops_req *rq, const struct job *job)
 		ops_out_text(o, "counterexample", (struct ses_text){.s = input.data, .len = (uint32_t)input.len});
 	else
 		ops_out_null(o, "counterexample");
+	if (job->stage[0])
+		ops_out_cstr(o, "stage", job->stage);
+	else
+		ops_out_null(o, "stage");
 	ops_out_end_item(o);
 	return true;
 }
@@ -429,6 +435,70 @@ static struct err *run_all(struct verifying *v)
 	return v->e;
 }
 
+/* Whether the C of a function, made as far as a stage, differs from its machine code. */
+static struct err *stage_differs(struct verifying *v, struct job *job, unsigned stage, unsigned rules_off, bool *ret)
+{
+	struct arena a = {0}, scratch = {0};
+	struct ses_code c = {0};
+	struct verify_func f;
+	struct verify *verify = NULL;
+	struct verify_verdict verdict = {0};
+	_cleanup_buf_ struct buf text = {0};
+	struct err *e = ses_code_func_stage(v->rq->sn, job->func, stage, rules_off, &scratch, &c);
+	if (!e)
+		e = ses_verdict_func(v->rq->sn, v->rq->call, &c, &a, &f);
+	ses_code_head(&text);
+	buf_add(&text, c.text.data, c.text.len);
+	if (!e)
+		e = text.failed ? &err_nomem : verify_open(&v->opts, &text, &f, 1, &verify);
+	if (!e)
+		e = verify_run(verify, 0, &verdict);
+	*ret = verdict.status == VERIFY_DIFFERS;
+	verify_close(verify);
+	ses_code_fini(&c);
+	arena_fini(&a);
+	arena_fini(&scratch);
+	return e;
+}
+
+/* The first stage whose C differs; of the rules, which one. */
+static struct err *bisect(struct verifying *v, struct job *job)
+{
+	unsigned stage = 0, cnt = ses_code_stage_cnt();
+	bool differs = false;
+	struct err *e = NULL;
+	for (; !e && stage < cnt; stage++) {
+		e = stage_differs(v, job, stage, 0, &differs);
+		if (differs)
+			break;
+	}
+	if (e || !differs)
+		return e;
+	snprintf(job->stage, sizeof(job->stage), "%s", ses_code_stage_name(stage));
+	if (strcmp(job->stage, "rules") != 0)
+		return NULL;
+	/* With none of them it does not, with all it does. */
+	unsigned lo = 0, hi = dec_rule_cnt();
+	while (!e && hi - lo > 1) {
+		unsigned middle = lo + (hi - lo) / 2;
+		e = stage_differs(v, job, stage, dec_rule_cnt() - middle, &differs);
+		lo = differs ? lo : middle;
+		hi = differs ? middle : hi;
+	}
+	if (!e)
+		snprintf(job->stage, sizeof(job->stage), "rule %s", dec_rule_name(hi - 1));
+	return e;
+}
+
+static struct err *bisect_all(struct verifying *v)
+{
+	struct err *e = NULL;
+	for (uint32_t i = 0; !e && i < v->cnt; i++)
+		if (v->jobs[i].verdict.status == VERIFY_DIFFERS)
+			e = bisect(v, &v->jobs[i]);
+	return e;
+}
+
 static uint64_t func_va(struct ops_req *rq, uint32_t func)
 {
 	uint32_t cnt;
@@ -530,6 +600,8 @@ struct err *ops_verify(struct ops_req *rq)
 	e = ops_open_target(rq->sn, &v.opts.fd);
 	if (!e)
 		e = run_all(&v);
+	if (!e && ops_arg_is_set(rq->args, "bisect"))
+		e = bisect_all(&v);
 	if (v.opts.fd >= 0)
 		close(v.opts.fd);
 	if (e)

@@ -50,6 +50,7 @@ static const struct ops_param p_verify[] = {
 	{.name = "seeds", .type = OPS_INT, .value = "N", .help = "states to try for each (16)"},
 	{.name = "cpu_ms", .type = OPS_INT, .value = "N", .help = "milliseconds of the processor a run may take (10)"},
 	P_FLAG("fresh", "run again, whatever the store knows"),
+	P_FLAG("bisect", "of what differs, find the first stage of the decompiler, or its rule, that makes it differ"),
 	P_FLAG("quick", "compile with tcc where it takes the C; a difference is judged again with gcc, and what tcc alone says is not kept"),
 	{.name = "seed", .type = OPS_INT, .value = "N", .help = "the first state's number (0)"},
 	{.name = "input", .type = OPS_STRING, .value = "TEXT", .help = "one run on a counterexample: 'seed 3: rdi=0x5, else zero'"},
@@ -395,8 +396,8 @@ static const struct ops_column c_decompile[] = {{"path", "path", 'l'}, {"functio
 						{"files", "files", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_verify[] = {{"addr", "ADDR", 'r'}, {"func", "FUNCTION", 'l'}, {"status", "STATUS", 'l'}, {"level", "LEVEL", 'l'},
 					     {"compiler", "COMPILER", 'l'}, {"inputs", "INPUTS", 'r'}, {"blocks_hit", "REACHED", 'r'},
-					     {"blocks", "BLOCKS", 'r'}, {"why", "WHY", 'l'}, {"counterexample", "COUNTEREXAMPLE", 'l'},
-					     {NULL, NULL, 0}};
+					     {"blocks", "BLOCKS", 'r'}, {"stage", "STAGE", 'l'}, {"why", "WHY", 'l'},
+					     {"counterexample", "COUNTEREXAMPLE", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_native[] = {{"path", "path", 'l'}, {"functions", "functions", 'l'}, {"failed", "without C", 'l'},
 					     {"bytes", "bytes", 'l'}, {"text_bytes", "of code", 'l'}, {"text_relocs", "relocations in code", 'l'},
 					     {"data_relocs", "relocations in data", 'l'}, {"imports", "imports", 'l'}, {"sha256", "SHA-256", 'l'},

@@ -80,6 +80,8 @@ struct names {
 	const struct ses_code_set *set;
 	uint64_t func_va;
 	unsigned depth; /* of callees' callees */
+	bool is_staged; /* `stage` and `rules_off` say how far */
+	unsigned stage, rules_off;
 };
 
 static bool is_start(void *ctx, uint64_t va);
@@ -215,11 +217,53 @@ static bool is_start(void *ctx, uint64_t va)
 }
 
 /* The best form there is: what the passes make, else the lifted function itself. */
+#define STAGES_BEFORE_PASSES 3
+
+/* The optional pass a stage adds; DEC_PASS_COUNT: none. */
+static unsigned pass_of(unsigned stage)
+{
+	unsigned left = stage - STAGES_BEFORE_PASSES, p = 0;
+	for (; p < DEC_PASS_COUNT; p++)
+		if (dec_pass_is_optional((enum dec_pass)p) && !left--)
+			break;
+	return p;
+}
+
+unsigned ses_code_stage_cnt(void)
+{
+	unsigned n = STAGES_BEFORE_PASSES;
+	while (pass_of(n) < DEC_PASS_COUNT)
+		n++;
+	return n;
+}
+
+const char *ses_code_stage_name(unsigned stage)
+{
+	static const char *const names[STAGES_BEFORE_PASSES] = {"lift", "ssa", "rules"};
+	return stage < STAGES_BEFORE_PASSES ? names[stage] : dec_pass_name((enum dec_pass)pass_of(stage));
+}
+
+static struct dec_opts opts_of(struct names *names)
+{
+	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .ctx = names};
+	if (!names->is_staged)
+		return o;
+	o.rules_off = names->stage < 2 ? dec_rule_cnt() : names->rules_off;
+	for (unsigned p = 0; p < DEC_PASS_COUNT; p++) {
+		bool is_on = false;
+		for (unsigned s = STAGES_BEFORE_PASSES; s <= names->stage; s++)
+			is_on |= pass_of(s) == p;
+		o.passes_off |= (unsigned)!is_on << p;
+	}
+	return o;
+}
+
 static struct err *print(struct names *names, struct ir_func *f, struct cprint_opts *opts, bool wants_map, struct ses_code *ret)
 {
 	struct dec_func made;
-	const struct dec_opts dec = {.callee = callee_of, .is_start = is_start, .ctx = names};
-	struct err *e = dec_run(f, &dec, &made);
+	const struct dec_opts dec = opts_of(names);
+	bool is_lifted = names->is_staged && !names->stage;
+	struct err *e = is_lifted ? err_new(ERR_UNSUPPORTED, "not wanted") : dec_run(f, &dec, &made);
 	if (!e) {
 		opts->is_state = true;
 		ret->level = dec_level_name(made.level);
@@ -319,5 +363,11 @@ struct err *ses_code_func_in(struct ses_snap *sn, uint32_t func, const struct se
 			     struct ses_code *ret)
 {
 	struct names names = {.sn = sn, .set = set};
+	return make(&names, func, false, scratch, ret);
+}
+
+struct err *ses_code_func_stage(struct ses_snap *sn, uint32_t func, unsigned stage, unsigned rules_off, struct arena *scratch, struct ses_code *ret)
+{
+	struct names names = {.sn = sn, .is_staged = true, .stage = stage, .rules_off = rules_off};
 	return make(&names, func, false, scratch, ret);
 }

@@ -30,6 +30,13 @@ void ses_code_fini(struct ses_code *c);
 _must_use_ struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, struct arena *scratch,
 				       struct ses_code *ret);
 
+/* As far as a stage and no further, for finding which one changed behaviour. Stage 0 is the lifted function, 1 the passes there must
+ * be without any rule, 2 those with all rules but the last `rules_off`; each further one adds a pass. */
+unsigned ses_code_stage_cnt(void);
+const char *ses_code_stage_name(unsigned stage); /* "lift", "ssa", "rules", "stack" */
+_must_use_ struct err *ses_code_func_stage(struct ses_snap *sn, uint32_t func, unsigned stage, unsigned rules_off, struct arena *scratch,
+					   struct ses_code *ret);
+
 /* The C name of a function, NUL-terminated: an identifier no other function of the target has. */
 void ses_code_name(struct ses_snap *sn, uint32_t func, char *out, size_t cap);
 

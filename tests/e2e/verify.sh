@@ -27,9 +27,12 @@ long keeps_id(long n);
 /* Registers a function of the same program leaves alone hold what its caller put there, and arguments on the stack are taken back with pop. */
 __asm__(".type leaves, @function\nleaves: lea 1(%rdi), %rax\nadd 8(%rsp), %rax\nret\n.size leaves, .-leaves\n.globl relies\n.type relies, @function\nrelies: mov $5, %ecx\nlea 3(%rdi), %r11\npush %rsi\ncall leaves\npop %rdx\nadd %rcx, %rax\nadd %r11, %rax\nret\n.size relies, .-relies\n");
 long relies(long n, long m);
+/* Below the lowest address it takes of its frame: what compilers do not do. */
+__asm__(".globl under\n.type under, @function\nunder: sub $24, %rsp\nmovq $77, (%rsp)\nmovq $5, 8(%rsp)\nmovq $6, 16(%rsp)\nmov (%rsp), %rcx\nshr $4, %edi\nand $1, %edi\nneg %rdi\nmov 8(%rsp,%rdi,8), %rax\nadd %rcx, %rax\nadd $24, %rsp\nret\n.size under, .-under\n");
+long under(long n);
 long total(struct node *n) __attribute__((alias("sum")));
 long forever(long n) { for (;;) n++; }
-int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0) + (int)keeps_id(argc) + (int)relies(argc, 2) + (int)total(0); }
+int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0) + (int)keeps_id(argc) + (int)relies(argc, 2) + (int)under(argc) + (int)total(0); }
 C
 P=$WORK/prog
 status "nothing runs unasked" 1 "$SCRY" verify "$P" sum
@@ -45,6 +48,11 @@ is "are taken from there" "ok" "$(printf '%s' "$OUT" | python3 -c '
 import json, sys
 items = json.load(sys.stdin)["items"]
 print("ok" if [i["status"] for i in items] == 5 * ["equal"] else items)')"
+status "two that differ" 1 "$SCRY" verify "$P" keeps_id under sum --bisect --json
+is "and the stages that make them" "ok" "$(printf '%s' "$OUT" | python3 -c '
+import json, sys
+items = {i["func"]: i["stage"] for i in json.load(sys.stdin)["items"]}
+print("ok" if items == {"keeps_id": "lift", "under": "stack", "sum": None} else items)')"
 status "what a callee leaves alone" 0 "$SCRY" verify "$P" relies
 status "once is enough" 0 "$SCRY" verify "$P" sum
 json "inputs follow what is compared" 'all(i["status"] == "equal" and i["blocks"] == i["blocks_hit"] and 5 * i["edges_hit"] > 4 * i["edges"] and i["coverage"]["blocks"] == 1 for i in d["items"])' "$SCRY" verify "$P" lock asks --seeds 48 --json
