@@ -519,6 +519,7 @@ static const struct {
 	{"get", cli_get},
 	{"push", cli_push},
 	{"platform", cli_platform},
+	{"debug", cli_debug},
 };
 
 bool cli_wants_help(int argc, char **argv)

@@ -45,5 +45,7 @@ int cli_get(int argc, char **argv);
 int cli_push(int argc, char **argv);
 /* `scry platform`; the same. */
 int cli_platform(int argc, char **argv);
+/* `scry debug`; the same. */
+int cli_debug(int argc, char **argv);
 
 #endif

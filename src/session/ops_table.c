@@ -293,6 +293,15 @@ static const struct ops_param p_probe[] = {
 	{.name = "ring_kb", .type = OPS_INT, .value = "N", .help = "room for hits that wait to be read, in KiB (4096)"},
 	{.name = "attach", .type = OPS_CHOICE, .choices = "session|multi|perf", .value = "WAY", .help = "how (the best this kernel has)"},
 	P_STREAM};
+static const struct ops_param p_debug[] = {
+	{.name = "what", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "WHAT",
+	 .help = "connect://HOST:PORT or unix-connect://SOCKET of a debug server, then the program's FILE here"},
+	{.name = "break", .type = OPS_STRING, .is_repeated = true, .letter = 'b', .value = "PLACE",
+	 .help = "stop there: NAME, ADDR, FUNC:LINE, FILE:LINE"},
+	{.name = "execute", .type = OPS_STRING, .is_repeated = true, .letter = 'e', .value = "COMMAND",
+	 .help = "do this and, after the last one, end"},
+	{.name = "timeout", .type = OPS_INT, .value = "S", .help = "give a server up that says nothing for so many seconds (10)"},
+	{NULL}};
 static const struct ops_param p_serve[] = {
 	{.name = "file", .type = OPS_PATH, .is_positional = true, .is_repeated = true, .value = "FILE", .help = "programs to open"},
 	{.name = "socket", .type = OPS_STRING, .value = "SOCKET", .help = "a path, or a bare name in $XDG_RUNTIME_DIR/scry (serve)"},
@@ -641,6 +650,10 @@ static const struct ops_op ops_all[] = {
 	TOOL("cache_verify", OPS_LIST, p_none, c_cache, ops_cache_verify, "read all of them; what is damaged is removed, to be fetched again"),
 	{.name = "cache_prune", .cap = SES_CAP_WRITE_FILES, .shape = OPS_OBJECT, .params = p_prune, .columns = c_prune, .run = ops_cache_prune,
 	 .help = "remove what was used longest ago"},
+	COMMAND("debug", SES_CAP_RUN_TARGET, p_debug, "stop, look at and step a program, here or at a debug server",
+		"Behind -- stands a program to start, with its words: it runs as you, outside of any sandbox, once the command run says so. "
+		"Servers are lldb-server, gdbserver, QEMU's and scry's own. Without -e commands are read from standard input, at a terminal with a "
+		"prompt; help lists them (docs/debugging.md). The exit status is the program's when it ended."),
 	COMMAND("serve", SES_CAP_NET, p_serve, "answer programs over a socket",
 		"JSON-RPC, one object a line: every operation by its name, for any number of clients of this user, with events when something "
 		"changed (docs/serving.md). Any command with --socket SOCKET is answered by it. It ends on SIGINT and SIGTERM."),

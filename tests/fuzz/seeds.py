@@ -22,6 +22,7 @@ project  P.json, good ones and nearly (fuzz_project.c)
 ir     text form of IR
 events   events of traces (fuzz_trace_text.c)
 btf    types of a kernel
+debug  what debug servers say (fuzz_debug.c)
 tenet  execution logs (fuzz_tenet.c)
 gdb    packets of the gdb remote protocol: streams of them and payloads alone (fuzz_gdb.c)
 box    results of the sandbox, targets and code images (fuzz_box.c)
@@ -661,6 +662,24 @@ def gdb(folder):
             f.write(row)
 
 
+def debug(folder):
+    core = "".join(f'<reg name="{r}" bitsize="64" type="int64"/>' for r in "rax rbx rcx rdx rsi rdi rbp rsp r8 r9 rip".split())
+    head = '<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><!-- &lt; -->'
+    rows = ["r" + head + '<target version="1.0"><architecture>i386:x86-64</architecture><feature name="org.gnu.gdb.i386.core">' + core +
+            '<reg name="eflags" bitsize="32"/><reg name="xmm0" bitsize="128" regnum="40"/></feature></target>',
+            "r<target><xi:include href='64bit-core.xml'/><xi:include href=\"sse.xml\"/></target>\0<feature>" + core + "</feature>\0<reg name='x&#x31;' bitsize='256'/>\0",
+            'r<target><reg name="rip" bitsize="64" regnum="0" offset="128"/><reg name="rax" bitsize="64" regnum="2" offset="0"/>'
+            '<reg name="eax" bitsize="32" regnum="3" offset="0" value_regnums="2"/></target>',
+            "r<target><reg name='pc' bitsize='7'/>", "r<![CDATA[x]]><!DOCTYPE a [<!ENTITY b 'c'>]><reg",
+            'l<library-list-svr4 version="1.0" main-lm="0x7f"><library name="/lib/libc.so.6" lm="0x7f00" l_addr="0x7ffff7dd2000" l_ld="0x10"/>'
+            '<library name="a&amp;b" l_addr="4096"/></library-list-svr4>', "l<library name='x' l_addr='0x1",
+            "tT05thread:p1.2a;name:main;threads:1,2a;thread-pcs:401136,7ffff;10:3611400000000000;07:00f0ff7f00000000;reason:breakpoint;",
+            "tT05watch:7fff0;thread:1;", "tT05reason:watchpoint;description:" + b"4198710 0 4198710".hex() + ";", "tW0a;process:12", "tX0b", "tS0b", "tE01", "tTzz", "tF1,2", "t"]
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"d{i}"), "w", newline="") as f:
+            f.write(row)
+
+
 def tenet(folder):
     first = "rax=0x0,rbx=0x7d,rsp=0x7ffd0ff8,rip=0x401000"
     rows = [first + "\nrip=0x401004,mw=0x7ffd0ff8:0010400000000000\nrax=0x2a,rip=0x401000,mr=0x7ffd0ffc:00000000\nrip=0x401004,mrw=0xffffffffffffffff:01\n",
@@ -703,7 +722,7 @@ def main():
     kinds = {"graphs": graphs, "probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "live": live, "serve": serve, "mcp": mcp,
-             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "tenet": tenet}
+             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "tenet": tenet, "debug": debug}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)

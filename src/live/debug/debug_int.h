@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIVE_DEBUG_INT_H
+#define LIVE_DEBUG_INT_H
+
+#include "live/debug/debug.h"
+
+/* Private to this folder. */
+
+/* Forgets what a running target changes. */
+void debug_forget(struct debug *d);
+/* A stop reply: state, stop, threads and registers from it. Error bad_input when it is none. */
+_must_use_ struct err *debug_take_stop(struct debug *d, struct gdb_span reply);
+/* Adds the objects of a library-list-svr4. Errors: bad_input, budget. */
+_must_use_ struct err *debug_take_modules(struct debug *d, const char *text, size_t len);
+/* Makes room for the values of the registers. */
+_must_use_ struct err *debug_values_init(struct debug *d);
+/* Reads the target description; what cannot be read is taken for granted by the program's processor. */
+_must_use_ struct err *debug_read_regs(struct debug *d);
+/* Adds to a batch that temporary breakpoints go and lifted ones come back. */
+void debug_ask_stale(struct debug *d, struct debug_batch *b);
+/* "an error of the server": what a reply says, about `what`. */
+_must_use_ struct err *debug_refused(struct gdb_span reply, const char *what);
+/* Adds a request for all registers of the current thread. */
+size_t debug_ask_values(struct debug *d, struct debug_batch *b);
+/* Takes its reply; false when it was refused. */
+bool debug_take_values(struct debug *d, struct gdb_span reply);
+/* Adds a request for a page that is not known, unless it is; *ret_i is its number in the batch, SIZE_MAX: none was needed. */
+void debug_ask_page(struct debug *d, struct debug_batch *b, uint64_t va, size_t *ret_i);
+/* Takes what came of it. */
+_must_use_ struct err *debug_take_page(struct debug *d, uint64_t va, const struct debug_batch *b, size_t first);
+/* Asks for up to 64 pages at once. */
+_must_use_ struct err *debug_pages(struct debug *d, const uint64_t *vas, size_t cnt);
+/* Appends "vCont;..." for the thread that is looked at: one step of it alone, or everything goes on. */
+void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int signal);
+/* Sends the batch, whose last request lets the target run, and takes the stop. */
+_must_use_ struct err *debug_go(struct debug *d, struct debug_batch *b);
+/* The signal in gdb's numbers, or the server's own. */
+int debug_signal_put(const struct debug *d, int linux_signal);
+int debug_signal_read(const struct debug *d, int signal);
+
+#define DEBUG_STOPPED_ONLY(d)                                                                                                     \
+	do {                                                                                                                      \
+		if ((d)->state != DEBUG_STOPPED)                                                                                  \
+			return err_fix(err_new(ERR_INVALID, "no process is stopped here"), "run starts one");                     \
+	} while (0)
+
+#endif

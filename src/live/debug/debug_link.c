@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/debug/debug_link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+enum { SLICE_MS = 100, BATCH_MAX = 64 << 20 };
+/* How long a target may take to stop when asked to. */
+static const uint64_t stop_grace_ns = 10000000000u;
+
+struct err *debug_link_begin(struct debug_link *l, struct reach_link link, const struct reach_wait *wait)
+{
+	l->cancel = wait->cancel;
+	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (l->wake_fd < 0) {
+		struct err *e = err_os(errno, "eventfd");
+		reach_link_close(&link);
+		return e;
+	}
+	return reach_conn_new(link, wait, &l->conn);
+}
+
+void debug_link_fini(struct debug_link *l)
+{
+	if (l->wake_fd >= 0)
+		close(l->wake_fd);
+	l->wake_fd = -1;
+	if (l->conn)
+		reach_conn_free(l->conn);
+	l->conn = NULL;
+	err_free(l->lost);
+	l->lost = NULL;
+}
+
+void debug_link_interrupt(struct debug_link *l)
+{
+	uint64_t one = 1;
+	(void)!write(l->wake_fd, &one, sizeof(one));
+}
+
+size_t debug_ask(struct debug_batch *b, const char *fmt, ...)
+{
+	char text[1024];
+	_cleanup_free_ char *more = NULL;
+	va_list ap, again;
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	int n = vsnprintf(text, sizeof(text), fmt, ap);
+	if (n >= (int)sizeof(text) && vasprintf(&more, fmt, again) < 0) {
+		more = NULL;
+		b->out.failed = true;
+	}
+	va_end(again);
+	va_end(ap);
+	buf_add_str(&b->out, more ? more : text);
+	if (!VEC_PUSH(&b->out_ends, b->out.len))
+		b->out.failed = true;
+	return b->out_ends.cnt - 1;
+}
+
+void debug_batch_clear(struct debug_batch *b)
+{
+	b->out.len = b->data.len = b->out_ends.cnt = b->ends.cnt = 0;
+}
+
+void debug_batch_fini(struct debug_batch *b)
+{
+	buf_fini(&b->out);
+	buf_fini(&b->data);
+	VEC_FREE(&b->out_ends);
+	VEC_FREE(&b->ends);
+}
+
+struct gdb_span debug_reply(const struct debug_batch *b, size_t i)
+{
+	if (i >= b->ends.cnt || !b->data.data)
+		return gdb_span_make("", 0);
+	size_t from = i ? b->ends.data[i - 1] : 0;
+	return gdb_span_make(b->data.data + from, b->ends.data[i] - from);
+}
+
+bool debug_reply_is_ok(const struct debug_batch *b, size_t i)
+{
+	return gdb_span_is(debug_reply(b, i), "OK");
+}
+
+static void print_output(struct debug_link *l, struct gdb_span reply)
+{
+	_cleanup_buf_ struct buf text = {0};
+	if (gdb_unhex(gdb_span_make(reply.s + 1, reply.len - 1), reply.len, &text) && l->output && text.len)
+		l->output(l->output_ctx, text.data, text.len);
+}
+
+/* Waits until the target, which runs, says something, and asks it to stop when somebody wants that. */
+static struct err *await_stop(struct debug_link *l, uint64_t *until_ns)
+{
+	struct err *e = reach_flush(l->conn);
+	while (!e && !reach_has_item(l->conn)) {
+		struct pollfd p[2] = {{.fd = reach_conn_fd(l->conn), .events = POLLIN}, {.fd = *until_ns ? -1 : l->wake_fd, .events = POLLIN}};
+		int n = poll(p, 2, SLICE_MS);
+		if (n < 0 && errno != EINTR)
+			return err_os(errno, "poll");
+		bool is_cancelled = l->cancel && atomic_load(l->cancel);
+		if (n > 0 && p[0].revents)
+			break;
+		uint64_t v;
+		if (!*until_ns && (is_cancelled || (n > 0 && p[1].revents && read(l->wake_fd, &v, sizeof(v)) > 0))) {
+			*until_ns = reach_now_ns() + stop_grace_ns;
+			e = reach_interrupt(l->conn);
+		} else if (*until_ns && reach_now_ns() > *until_ns) {
+			e = err_new(ERR_TIMEOUT, "the target was asked to stop and does not");
+		}
+	}
+	return e;
+}
+
+static struct err *take_replies(struct debug_link *l, struct debug_batch *b, bool has_stop)
+{
+	uint64_t until_ns = 0, v;
+	/* What was asked for before it ran is stale. */
+	if (has_stop)
+		(void)!read(l->wake_fd, &v, sizeof(v));
+	while (b->ends.cnt < b->out_ends.cnt) {
+		struct reach_reply r;
+		bool is_stop = has_stop && b->ends.cnt + 1 == b->out_ends.cnt;
+		struct err *e = is_stop ? await_stop(l, &until_ns) : NULL;
+		if (!e)
+			e = reach_reply(l->conn, &r);
+		if (e)
+			return e;
+		if (!r.is_final) {
+			print_output(l, r.payload);
+			if (until_ns && reach_now_ns() > until_ns)
+				return err_new(ERR_TIMEOUT, "the target was asked to stop and does not");
+			continue;
+		}
+		buf_add(&b->data, r.payload.s, r.payload.len);
+		if (b->data.len > BATCH_MAX)
+			return err_new(ERR_BUDGET, "replies of the debug server are longer than %d MB", BATCH_MAX >> 20);
+		if (b->data.failed || !VEC_PUSH(&b->ends, b->data.len))
+			return &err_nomem;
+	}
+	return NULL;
+}
+
+struct err *debug_link_run(struct debug_link *l, struct debug_batch *b, bool has_stop)
+{
+	if (l->lost)
+		return err_new(l->lost->kind, "%s", l->lost->text);
+	if (b->out.failed)
+		return &err_nomem;
+	b->data.len = b->ends.cnt = 0;
+	struct err *e = NULL;
+	for (size_t i = 0, from = 0; i < b->out_ends.cnt && !e; from = b->out_ends.data[i++]) {
+		buf_add(reach_begin(l->conn), b->out.data + from, b->out_ends.data[i] - from);
+		e = reach_send(l->conn, i, has_stop && i + 1 == b->out_ends.cnt ? REACH_RUNS : 0);
+		l->packet_cnt++;
+	}
+	if (!e)
+		e = take_replies(l, b, has_stop);
+	if (e)
+		l->lost = err_new(e->kind, "the connection was given up: %s", e->text);
+	return e;
+}

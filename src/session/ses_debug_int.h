@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SESSION_SES_DEBUG_INT_H
+#define SESSION_SES_DEBUG_INT_H
+
+#include "base/file.h"
+#include "live/debug/debug.h"
+#include "live/platform/plat.h"
+#include "session/ses_debug.h"
+#include "session/ses_int.h"
+
+#include <stdio.h>
+
+struct debug_symbol { uint64_t va, len; const char *name; uint32_t name_len; };
+
+/* An object of the running target whose file is at hand here. */
+struct debug_object {
+	char *path;
+	uint64_t base;         /* what is added to the file's addresses */
+	struct file *file;     /* null: none here, or not the same */
+	struct fmt_bin *bin;
+	struct debug_symbol *symbols; /* functions, by address */
+	uint32_t symbol_cnt;
+};
+
+/* A breakpoint as a person set it; it may be placed in the target or wait for one. */
+struct debug_want {
+	uint32_t id;
+	char *what, *cond;     /* cond null: always */
+	bool is_temp, is_off, has_va;
+	uint64_t va;           /* of the database */
+	uint32_t placed;       /* of the target, 0: not */
+	uint8_t kind;
+	uint32_t len;
+};
+
+#define SES_DEBUG_FRAMES 128
+
+struct ses_debug {
+	struct debug *d;
+	struct ses *ses;
+	struct ses_snap *sn;   /* held; null without a database */
+	struct plat_stub stub;
+	bool is_ours;          /* the process was started by us: it ends with us */
+	char **argv;
+	size_t argc;
+	char *own_path;        /* of the database's file */
+	struct debug_object own;      /* the database's file, for its unwind tables */
+	uint64_t slide;        /* live minus database */
+	bool has_slide;
+	VEC(struct debug_object) objects;
+	bool has_objects;      /* of this stop */
+	VEC(struct debug_want) wants;
+	uint32_t last_want;
+	struct debug_frame frames[SES_DEBUG_FRAMES];
+	size_t frame_cnt;
+	bool has_frames;       /* of this stop */
+	uint64_t old_regs[DEBUG_REG_MAX]; /* of the stop before */
+	bool old_known[DEBUG_REG_MAX];
+	char *last_line;       /* what an empty line does again */
+	uint64_t shown_live;   /* where the next dump or disassembly goes on */
+	uint8_t shown_what;
+	int status;
+	FILE *trace;           /* steps are written there */
+	uint64_t trace_regs[64];
+	bool has_trace_regs;
+	uint64_t trace_cnt;
+};
+
+static inline struct ses_call ses_debug_call(const struct ses_debug *s)
+{
+	return (struct ses_call){.cancel = s->d->link.cancel, .caps = SES_CAP_ALL};
+}
+
+/* --- ses_debug.c --- */
+/* What there is to know of a new stop is not known yet. */
+void ses_debug_moved(struct ses_debug *s);
+/* Steps that ran: what they show, breakpoints that go, waits that can be placed. */
+_must_use_ struct err *ses_debug_after(struct ses_debug *s);
+_must_use_ struct err *ses_debug_launch(struct ses_debug *s, const char *const *argv, size_t argc);
+_must_use_ struct err *ses_debug_objects(struct ses_debug *s);
+
+/* --- ses_debug_break.c --- */
+/* Sets a breakpoint at what a person wrote: a name, an address, FUNC:LINE, FILE:LINE, FUNC:cLINE (of the C). */
+_must_use_ struct err *ses_debug_want(struct ses_debug *s, const char *what, const char *cond, uint8_t kind, bool is_temp, uint32_t *ret_id);
+_must_use_ struct err *ses_debug_unwant(struct ses_debug *s, uint32_t id);
+/* Places what can be placed. *ret_left: how many wait for objects that are not loaded. */
+_must_use_ struct err *ses_debug_place_all(struct ses_debug *s, unsigned *ret_left);
+void ses_debug_unplace_all(struct ses_debug *s);
+struct debug_want *ses_debug_want_of(struct ses_debug *s, uint32_t placed);
+void ses_debug_wants_fini(struct ses_debug *s);
+/* A place of the running target: what ses_debug_want() takes, or a register or expression behind '$' or '*'. */
+_must_use_ struct err *ses_debug_place(struct ses_debug *s, const char *what, uint64_t *ret_live);
+
+/* --- ses_debug_name.c --- */
+/* "main+0x12", "libc.so.6!puts+0x5", "libx.so+0x1234", "" unknown. */
+void ses_debug_put_where(struct ses_debug *s, uint64_t live, struct buf *out);
+/* The database's address; false: it is not of it. */
+bool ses_debug_to_va(const struct ses_debug *s, uint64_t live, uint64_t *ret);
+/* A function of a loaded object. */
+bool ses_debug_find_symbol(struct ses_debug *s, const char *name, uint64_t *ret_live);
+const struct fmt_bin *ses_debug_bin(void *ctx, uint64_t live, uint64_t *ret_base);
+/* The source line of a place; false: not known. The text is borrowed from the image. */
+bool ses_debug_source(const struct ses_debug *s, uint64_t va, struct ses_text *ret_file, uint32_t *ret_line);
+void ses_debug_object_fini(struct debug_object *o);
+
+/* --- ses_debug_expr.c --- */
+_must_use_ struct err *ses_debug_eval(struct ses_debug *s, const char *text, uint64_t *ret);
+
+/* --- ses_debug_show.c --- */
+void ses_debug_put_code(struct ses_debug *s, uint64_t live, uint32_t cnt, struct buf *out);
+const char *ses_debug_signal_name(int sig);
+void ses_debug_show_stop(struct ses_debug *s, struct buf *out);
+
+/* --- ses_debug_step.c --- */
+_must_use_ struct err *ses_debug_out(struct ses_debug *s);
+_must_use_ struct err *ses_debug_unwound(struct ses_debug *s);
+/* Steps of single instructions, each written to the trace. */
+_must_use_ struct err *ses_debug_record(struct ses_debug *s, uint64_t cnt, uint64_t *ret_done);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places of a running target: in the database, or in the files of what else is loaded, where those are the same here. */
+#include "session/ses_debug_int.h"
+
+#include "session/ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void ses_debug_object_fini(struct debug_object *o)
+{
+	free(o->path);
+	free(o->symbols);
+	fmt_bin_free(o->bin);
+	file_close(o->file);
+	*o = (struct debug_object){0};
+}
+
+static int by_va(const void *a, const void *b)
+{
+	const struct debug_symbol *x = a, *y = b;
+	return x->va != y->va ? (x->va > y->va) - (x->va < y->va) : (x->len < y->len) - (x->len > y->len);
+}
+
+static void read_symbols(struct debug_object *o)
+{
+	o->symbols = alloc_array(o->bin->symbols.cnt, sizeof(*o->symbols));
+	for (size_t i = 0; o->symbols && i < o->bin->symbols.cnt; i++) {
+		const struct fmt_symbol *y = &o->bin->symbols.data[i];
+		if ((y->type == FMT_SYM_FUNC || y->type == FMT_SYM_IFUNC || y->type == FMT_SYM_OBJECT) && !y->is_undefined && y->va && y->name.len)
+			o->symbols[o->symbol_cnt++] = (struct debug_symbol){y->va, y->size_len, y->name.s, y->name.len};
+	}
+	if (o->symbol_cnt)
+		qsort(o->symbols, o->symbol_cnt, sizeof(*o->symbols), by_va);
+}
+
+/* Whether the object in the target begins as the file here does: headers and, in nearly every file, the build-id. */
+static bool is_same(struct ses_debug *s, const struct debug_object *o)
+{
+	const struct fmt_segment *first = o->bin->segments.cnt ? &o->bin->segments.data[0] : NULL;
+	uint8_t live[1024];
+	size_t got, len = first ? MIN((uint64_t)sizeof(live), first->file_len) : 0;
+	if (!len || first->file_off + len > o->file->len)
+		return false;
+	struct err *e = debug_mem(s->d, first->va + o->base, live, len, &got);
+	bool is_fine = !e && got == len && !memcmp(live, o->file->data + first->file_off, len);
+	err_free(e);
+	return is_fine;
+}
+
+static bool open_file(struct debug_object *o)
+{
+	struct err *e = file_open(o->path, &o->file);
+	if (!e)
+		e = fmt_open(o->file->data, o->file->len, &o->bin);
+	bool is_fine = !e;
+	err_free(e);
+	return is_fine;
+}
+
+/* Without its file; names then are offsets in it. */
+static void forget_file(struct debug_object *o)
+{
+	fmt_bin_free(o->bin);
+	file_close(o->file);
+	o->bin = NULL;
+	o->file = NULL;
+}
+
+struct err *ses_debug_objects(struct ses_debug *s)
+{
+	struct err *e = s->has_objects ? NULL : debug_modules(s->d);
+	if (e || s->has_objects)
+		return e;
+	for (size_t i = 0; i < s->d->modules.cnt; i++) {
+		const struct debug_module *m = &s->d->modules.data[i];
+		bool is_known = false;
+		for (size_t k = 0; k < s->objects.cnt; k++)
+			is_known |= s->objects.data[k].base == m->base && !strcmp(s->objects.data[k].path, m->name);
+		if (is_known)
+			continue;
+		struct debug_object o = {.path = strdup(m->name), .base = m->base};
+		if (!o.path)
+			return &err_nomem;
+		if (m->name[0] == '/' && (!open_file(&o) || !is_same(s, &o)))
+			forget_file(&o);
+		if (o.bin)
+			read_symbols(&o);
+		if (!VEC_PUSH(&s->objects, o)) {
+			ses_debug_object_fini(&o);
+			return &err_nomem;
+		}
+	}
+	s->has_objects = true;
+	return NULL;
+}
+
+bool ses_debug_to_va(const struct ses_debug *s, uint64_t live, uint64_t *ret)
+{
+	if (!s->sn || !s->has_slide || !ses_is_mapped(s->sn, live - s->slide))
+		return false;
+	*ret = live - s->slide;
+	return true;
+}
+
+static struct debug_object *object_at(struct ses_debug *s, uint64_t live)
+{
+	if (!s->objects.cnt && s->d->state == DEBUG_STOPPED)
+		err_free(ses_debug_objects(s));
+	struct debug_object *best = NULL;
+	for (size_t i = 0; i < s->objects.cnt; i++) {
+		struct debug_object *o = &s->objects.data[i];
+		if (o->bin && fmt_segment_at(o->bin, live - o->base))
+			return o;
+		/* One whose file is not here reaches as far as anybody knows. */
+		if (!o->bin && o->base && live >= o->base && live - o->base < 64 << 20 && (!best || o->base > best->base))
+			best = o;
+	}
+	return best;
+}
+
+static void put_symbol(const struct debug_object *o, uint64_t va, struct buf *out)
+{
+	uint32_t lo = 0, hi = o->symbol_cnt;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (o->symbols[mid].va <= va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	const struct debug_symbol *y = lo ? &o->symbols[lo - 1] : NULL;
+	if (y && (!y->len || va - y->va < y->len)) {
+		buf_add_ch(out, '!');
+		ops_escape(out, y->name, y->name_len);
+		va -= y->va;
+	}
+	if (va)
+		buf_printf(out, "+0x%llx", (unsigned long long)va);
+}
+
+void ses_debug_put_where(struct ses_debug *s, uint64_t live, struct buf *out)
+{
+	uint64_t va;
+	if (ses_debug_to_va(s, live, &va)) {
+		struct arena a = {0};
+		struct ses_text t = ses_where(s->sn, va, &a);
+		ops_escape(out, t.s, t.len);
+		arena_fini(&a);
+		return;
+	}
+	const struct debug_object *o = object_at(s, live);
+	if (!o)
+		return;
+	const char *slash = strrchr(o->path, '/');
+	ops_escape(out, slash ? slash + 1 : o->path, strlen(slash ? slash + 1 : o->path));
+	put_symbol(o, live - o->base, out);
+}
+
+bool ses_debug_find_symbol(struct ses_debug *s, const char *name, uint64_t *ret_live)
+{
+	size_t len = strlen(name);
+	for (size_t i = 0; i < s->objects.cnt; i++) {
+		const struct debug_object *o = &s->objects.data[i];
+		for (uint32_t k = 0; k < o->symbol_cnt; k++)
+			if (o->symbols[k].name_len == len && !memcmp(o->symbols[k].name, name, len)) {
+				*ret_live = o->symbols[k].va + o->base;
+				return true;
+			}
+	}
+	return false;
+}
+
+const struct fmt_bin *ses_debug_bin(void *ctx, uint64_t live, uint64_t *ret_base)
+{
+	struct ses_debug *s = ctx;
+	uint64_t va;
+	if (ses_debug_to_va(s, live, &va)) {
+		/* The database's own description may come without the file's tables. */
+		if (!s->own.path && s->own_path) {
+			s->own.path = strdup(s->own_path);
+			if (s->own.path && !open_file(&s->own))
+				forget_file(&s->own);
+		}
+		*ret_base = s->slide;
+		return s->own.bin;
+	}
+	const struct debug_object *o = object_at(s, live);
+	if (!o || !o->bin)
+		return NULL;
+	*ret_base = o->base;
+	return o->bin;
+}
+
+bool ses_debug_source(const struct ses_debug *s, uint64_t va, struct ses_text *ret_file, uint32_t *ret_line)
+{
+	struct image_str file;
+	uint32_t loc = s->sn ? space_loc(s->sn->space, va) : LOC_NONE;
+	if (loc == LOC_NONE || !image_line_at(s->sn->im, loc, &file, ret_line) || !*ret_line)
+		return false;
+	*ret_file = ses_pool(s->sn, file);
+	return true;
+}

@@ -1,0 +1,419 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`scry debug` at every kind of server that is installed, the same session at each; how many round trips a step takes; and at servers that
+stall, lie and never end: a reason in bounded time and memory. Prints TAP. SCRY is the program."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SCRY = os.environ.get("SCRY", "")
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.join(HERE, "../data/debug/subject.c")
+WORK = tempfile.mkdtemp(prefix="scry-debug-")
+os.environ["SCRY_STORE"] = os.path.join(WORK, "store")
+os.environ["LC_ALL"] = "C.UTF-8"
+WAIT_S = 120
+count = failed = 0
+
+
+def ok(good, what, *why):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {what}", flush=True)
+    for w in why if not good else ():
+        for line in str(w).splitlines()[:40]:
+            print("#", line[:300])
+    return good
+
+
+def same(what, got, want):
+    return ok(got == want, what, f"got {got!r}", f"want {want!r}")
+
+
+def skip(what, why):
+    global count
+    count += 1
+    print(f"ok {count} - {what} # SKIP {why}", flush=True)
+
+
+def line_of(word):
+    for n, text in enumerate(open(SOURCE), 1):
+        if f"/* {word} */" in text:
+            return n
+    raise KeyError(word)
+
+
+# --- servers ------------------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """A debug server that is installed, with a program or none. `name` also tells what it can do."""
+
+    def __init__(self, name, program, *words):
+        self.name, self.program = name, program
+        self.url = self.child = None
+        if name == "here":
+            return
+        if name in ("gdbserver", "gdbserver-multi"):
+            tail = [program, *words] if name == "gdbserver" else ["--multi"]
+            tail = ["--once", "localhost:0", *tail] if name == "gdbserver" else ["--once", *tail, "localhost:0"]
+            self.child = subprocess.Popen(["gdbserver", *tail], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                          start_new_session=True)
+            for line in self.child.stderr:
+                m = re.search(r"Listening on port (\d+)", line)
+                if m:
+                    self.url = "connect://localhost:" + m.group(1)
+                    break
+        elif name.startswith("lldb-server"):
+            r, w = os.pipe()
+            self.child = subprocess.Popen([name, "gdbserver", "--pipe", str(w), "127.0.0.1:0", "--", program, *words], pass_fds=[w],
+                                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+            os.close(w)
+            with os.fdopen(r) as f:
+                self.url = "connect://127.0.0.1:" + f.read(16).strip("\0\n ")
+        elif name.startswith("qemu"):
+            path = os.path.join(WORK, f"{name}-{os.getpid()}-{count}.sock")
+            self.child = subprocess.Popen([name, "-g", path, program, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+            while not os.path.exists(path) and self.child.poll() is None:
+                time.sleep(0.01)
+            self.url = "unix-connect://" + path
+
+    def where(self, *words):
+        """Words of the command line for it, and those behind them."""
+        if self.name == "here":
+            return [], ["--", self.program, *words]
+        return [self.url, self.program], ["--", self.program, *words] if self.name == "gdbserver-multi" else []
+
+    def end(self):
+        if self.child:
+            # With what it started, which it may have let go.
+            try:
+                os.killpg(self.child.pid, signal.SIGKILL)
+            except OSError:
+                pass
+            out = self.child.communicate(timeout=WAIT_S)[0]
+            return out or ""
+        return ""
+
+
+def debug(server, commands, *words, options=(), stdin=None):
+    front, tail = server.where(*words)
+    line = [SCRY, "debug", *options, *front]
+    for c in commands:
+        line += ["-e", c]
+    r = subprocess.run(line + tail, capture_output=True, text=True, errors="replace", timeout=WAIT_S, input=stdin)
+    r.printed = r.stdout + server.end()
+    return r
+
+
+def has(what, r, *patterns):
+    missing = [p for p in patterns if not re.search(p, r.stdout, re.M)]
+    return ok(not missing, what, f"missing: {missing}", r.stdout, r.stderr)
+
+
+def at(word, func="main"):
+    return rf"{func}(\+0x[0-9a-f]+)? \(.*subject\.c:{line_of(word)}\)"
+
+
+def session(kind, program):
+    """What a person does, at any server."""
+    def serve(*words):
+        return Server(kind, program, *words)
+
+    r = debug(serve("word"), ["break main", "run", "image list", "backtrace", "continue"], "word")
+    has(f"{kind}: break, run, image list, continue", r, r"^breakpoint 1 at 0x[0-9a-f]+ main",
+        r"^\[0\] 0x[0-9a-f]+ .*subject", r"^#0 0x[0-9a-f]+ main", r"^exited with status 10$")
+    ok("libc" in r.stdout, f"{kind}: the C library is listed", r.stdout)
+    same(f"{kind}: the exit status is the program's", r.returncode, 10)
+    ok("b=10 c=20 word as it was" in r.printed, f"{kind}: the program had its words and ran to its end", r.printed)
+
+    r = debug(serve(), [f"tbreak main:{line_of('main-counter')}", "run", "next", "step", "next", "next", "next", "backtrace", "finish", "next", "next", "kill"])
+    has(f"{kind}: next and step follow the source", r, "^stopped at 0x[0-9a-f]+ " + at("main-compute"), "^stopped at 0x[0-9a-f]+ " + at("compute-1", "compute"),
+        "^stopped at 0x[0-9a-f]+ " + at("compute-loop", "compute"), "^stopped at 0x[0-9a-f]+ " + at("compute-body", "compute"),
+        "^#1 0x[0-9a-f]+ " + at("main-compute"), "^stopped at 0x[0-9a-f]+ " + at("main-print"), "^stopped at 0x[0-9a-f]+ " + at("main-seven"))
+
+    r = debug(serve(), [f"break {os.path.basename(SOURCE)}:{line_of('main-recurse')}", "run", "next", "step", "next", "status", "kill"])
+    has(f"{kind}: next goes over a recursion, step into a call through a pointer", r, "^stopped at 0x[0-9a-f]+ " + at("main-indirect"),
+        "^stopped at 0x[0-9a-f]+ " + at("twice-1", "twice"))
+
+    r = debug(serve(), ["break recurse if $rdi == 2", "run", "print $rdi", "next", "next", "backtrace", "next", "status", "breakpoints", "kill"])
+    has(f"{kind}: a condition, and next in the middle of a recursion", r, "^breakpoint 1 at .* recurse", "^0x2 2$",
+        "^stopped at 0x[0-9a-f]+ " + at("recurse-end", "recurse"), r"^#3 0x[0-9a-f]+ main", r"^1: recurse at 0x[0-9a-f]+ recurse if \$rdi == 2, hit 1 times")
+
+    r = debug(serve(), [f"break main:{line_of('main-print2')}", "run", "print u32(counter)", "print *$rsp == u64($rsp)", "memory text 9", "write text 6e6577",
+                        "memory text 4", "registers rip rsp", "disassemble $rip 3", "continue"])
+    has(f"{kind}: memory is read and written, registers read", r, "^0x7 7$", "^0x1 1$", r"^0x[0-9a-f]+: 61 73 20 69 74 .* as it was$", r": 6e 65 77 69 ",
+        r"^rip +0x[0-9a-f]{16}  main", r"^=> 0x[0-9a-f]+ <main\+0x")
+    ok("newit was" in r.printed, f"{kind}: the program saw what was written", r.printed)
+
+    r = debug(serve(), [f"break recurse:{line_of('recurse-0')}", "run", "finish", "set rax=100", "continue"])
+    ok("b=110 c=220" in r.printed, f"{kind}: a register that is written is the program's", r.printed, r.stdout, r.stderr)
+
+    r = debug(serve(), ["break twice", "run", "stepi", "nexti", "until main-nowhere", "quit"])
+    ok(r.returncode and "main-nowhere" in r.stderr and len(re.findall("^stopped at .* twice", r.stdout, re.M)) == 2, f"{kind}: instructions; a place that is none",
+       r.stdout, r.stderr)
+
+    if not kind.startswith("qemu"):
+        r = debug(serve(), ["break main", "run", "watch counter 4", "continue", "print u32(counter)", "continue", "print u32(counter)", "delete 2", "continue"])
+        has(f"{kind}: a watchpoint stops behind each write", r, r"^watchpoint 2, 0x[0-9a-f]+ was touched at 0x[0-9a-f]+ main", "^0x1 1$", "^0x7 7$", "^exited with status 10$")
+    r = debug(serve("crash"), ["run", "print $rip", "continue"], "crash")
+    has(f"{kind}: a crash stops, then kills", r, "^SIGSEGV at 0x[0-9a-f]+ " + at("main-crash"), "^killed by SIGSEGV$")
+    same(f"{kind}: and gives its status", r.returncode, 139)
+    r = debug(serve("signal"), ["run", "status", "continue"], "signal")
+    has(f"{kind}: a signal stops first", r, "^SIGUSR1 at 0x")
+    ok("signal 10" in r.printed, f"{kind}: and is delivered", r.printed)
+    r = debug(serve("signal"), ["run", "signal 0"], "signal")
+    ok("signal 10" not in r.printed and r.returncode == 10, f"{kind}: or not", r.printed, r.stderr)
+    r = debug(serve("thread"), ["break worker", "run", "threads", "backtrace", "continue"], "thread")
+    has(f"{kind}: threads", r, r"^\* .*worker", r"^#0 0x[0-9a-f]+ worker")
+    ok(len(re.findall(r"^[* ] [0-9a-fp.]+ .*0x", r.stdout, re.M)) == 2 and "thread 8" in r.printed, f"{kind}: both are listed", r.stdout, r.printed)
+    steps(kind, serve)
+
+
+def steps(kind, serve):
+    """Round trips of one source step and all a person sees of where it ends. In ack mode each request is one."""
+    if kind.startswith("qemu"):
+        return
+    r = debug(serve(), [f"break main:{line_of('main-counter')}", "run", "backtrace", "registers", "counts", "next", "backtrace", "registers", "disassemble $rip 8",
+                        "memory $rsp 64", "status", "counts", "step", "backtrace", "registers", "counts", "kill"])
+    turns = [int(n) for n in re.findall(r"(\d+) round trips", r.stdout)]
+    if not ok(len(turns) == 3, f"{kind}: round trips are counted", r.stdout, r.stderr):
+        return
+    ok(turns[1] - turns[0] <= 3, f"{kind}: next with full context takes at most 3 round trips", turns)
+    ok(turns[2] - turns[1] <= 3, f"{kind}: step into a call as well", turns)
+
+
+def no_lines(program):
+    """Without debug information lines are those of the C."""
+    out = os.path.join(WORK, "stripped")
+    subprocess.run(["strip", "-o", out, program], check=True)
+    funcs = subprocess.run([SCRY, "functions", program, "--filter", "compute", "--json"], capture_output=True, text=True).stdout
+    addr = re.search(r'"addr":"(0x[0-9a-f]+)"', funcs)
+    if not ok(addr is not None, "the function is found", funcs):
+        return
+    addr = addr.group(1)
+    text = subprocess.run([SCRY, "decompile", out, addr], capture_output=True, text=True).stdout
+    r = debug(Server("gdbserver", out), [f"break {addr}", "run", "next", "next", "next", "kill"])
+    pcs = re.findall(r"^(?:stopped|breakpoint 1) at (0x[0-9a-f]+)", r.stdout, re.M)
+    ok(len(pcs) == 4 and len(set(pcs)) >= 3 and text, "a step goes by statements of the C where there are no lines", r.stdout, r.stderr, text)
+
+
+def interrupts(kind, program):
+    server = Server(kind, program, "spin")
+    front, tail = server.where("spin")
+    p = subprocess.Popen([SCRY, "debug", *front, "-e", "run", "-e", "print counter", "-e", "kill", *tail], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         start_new_session=True)
+    # What it prints comes either from it or from its server.
+    said = (p.stdout if kind == "here" or kind.startswith("lldb") else server.child.stdout).readline()
+    while said and "spinning" not in said:
+        said = (p.stdout if kind == "here" or kind.startswith("lldb") else server.child.stdout).readline()
+    p.send_signal(signal.SIGINT)
+    out, errors = p.communicate(timeout=WAIT_S)
+    server.end()
+    ok(re.search(r"^(SIGINT|SIGSTOP|stopped) at 0x[0-9a-f]+ \S", out, re.M) and p.returncode == 137, f"{kind}: Ctrl+C stops it where it is",
+       p.returncode, out, errors)
+
+
+# --- servers that are no friends --------------------------------------------------------------------------------------
+
+
+def packet(payload):
+    if isinstance(payload, str):
+        payload = payload.encode("latin-1")
+    return b"$" + payload + b"#%02x" % (sum(payload) % 256)
+
+
+XML = ('<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target><architecture>i386:x86-64</architecture><feature name="core">' +
+       "".join(f'<reg name="{r}" bitsize="64"/>' for r in "rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip".split()) +
+       '<reg name="eflags" bitsize="32"/></feature></target>')
+
+
+class Fake:
+    """Answers as a small stub would, but for what `change` maps: a prefix of requests to bytes to send, or a function of the request that gives them."""
+
+    def __init__(self, change=None):
+        self.change = change or {}
+        self.sock = socket.socket()
+        self.sock.bind(("127.0.0.1", 0))
+        self.sock.listen(1)
+        self.name, self.program = "fake", None
+        self.asked = []
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def where(self, *words):
+        return [f"connect://127.0.0.1:{self.sock.getsockname()[1]}"], []
+
+    def end(self):
+        self.sock.close()
+        self.thread.join(WAIT_S)
+        return ""
+
+    def reply(self, req):
+        if req.startswith("qSupported"):
+            return packet("PacketSize=4000;QStartNoAckMode+;qXfer:features:read+;qXfer:libraries-svr4:read+")
+        if req in ("QStartNoAckMode", "Z0") or req[:2] in ("Hg", "Hc", "Z0", "z0"):
+            return packet("OK")
+        if req == "vCont?":
+            return packet("vCont;c;C;s;S")
+        if req in ("?", ) or req.startswith("vCont;"):
+            return packet("T05thread:1;10:3611400000000000;07:00f0ff7f00000000;")
+        if req == "g":
+            return packet("00" * (17 * 8 + 4))
+        if req.startswith("m"):
+            return packet("90" * int(req.split(",")[1], 16))
+        if req == "qfThreadInfo":
+            return packet("m1")
+        if req.startswith("qXfer:features:read:target.xml:"):
+            off, n = (int(v, 16) for v in req.split(":")[-1].split(","))
+            return packet(("l" if off + n >= len(XML) else "m") + XML[off:off + n])
+        return packet("")
+
+    def serve(self):
+        try:
+            conn, _ = self.sock.accept()
+        except OSError:
+            return
+        data = b""
+        with conn:
+            try:
+                while True:
+                    got = conn.recv(65536)
+                    if not got:
+                        return
+                    data += got
+                    while True:
+                        m = re.search(rb"\$([^#]*)#..|\x03", data, re.S)
+                        if not m:
+                            break
+                        data = data[m.end():]
+                        req = m.group(1).decode("latin-1") if m.group(1) is not None else "\x03"
+                        self.asked.append(req)
+                        ack = b"+" if "QStartNoAckMode" in req else b""
+                        for prefix, what in self.change.items():
+                            if req.startswith(prefix):
+                                what = what(req, conn) if callable(what) else what
+                                break
+                        else:
+                            what = self.reply(req)
+                        if what is None:
+                            return
+                        conn.sendall(ack + what)
+            except OSError:
+                return
+
+
+def endless(piece, limit=1 << 30):
+    def send(req, conn):
+        sent = 0
+        while sent < limit:
+            sent += conn.send(piece)
+        return None
+    return send
+
+
+def nested(req, conn):
+    n = int(re.search(r"read:\w*?(\d*)(target)?\.xml", req).group(1) or 0)
+    return packet(f'l<target><xi:include href="{n + 1}.xml"/></target>')
+
+
+BAD = {
+    "says nothing at all": ({"QStartNoAckMode": b""}, "status", None),
+    "says nothing to one request": ({"vCont?": b""}, "status", None),
+    "sends half a packet": ({"vCont?": b"$vCont;c"}, "status", None),
+    "hangs up": ({"vCont?": lambda r, c: None}, "status", 5),
+    "hangs up while the target runs": ({"vCont;": lambda r, c: None}, "continue", 5),
+    "sends noise": ({"vCont?": endless(b"\x00noise" * 5000)}, "status", None),
+    "sends a packet without end": ({"vCont?": endless(b"$" + b"x" * 65000)}, "status", None),
+    "sends wrong checksums": ({"vCont?": b"$vCont;c;s#12"}, "status", None),
+    "expands runs without end": ({"vCont?": packet(b"x*~" * 400000)}, "status", None),
+    "answers a stop with nonsense": ({"?": packet("Tzz;;;:::")}, "status", None),
+    "stops with nonsense": ({"vCont;": packet("Qwhat")}, "continue", None),
+    "wants its system calls done": ({"vCont;": packet("Fopen,1/2,3,4")}, "continue", None),
+    "has registers of no size": ({"qXfer:features": packet('l<target><reg name="rip" bitsize="0"/></target>')}, "status", None),
+    "has registers of all sizes": ({"qXfer:features": packet('l<target><reg name="rip" bitsize="4294967296"/></target>')}, "status", None),
+    "has a million registers": ({"qXfer:features": packet("l<target>" + '<reg name="r" bitsize="64"/>' * 30000)}, "status", None),
+    "has malformed XML": ({"qXfer:features": packet('l<target><reg name="rip" bitsize=')}, "status", None),
+    "includes files without end": ({"qXfer:features": nested}, "status", None),
+    "sends XML without end": ({"qXfer:features": packet("m" + " " * 16000)}, "status", None),
+    "sends XML in pieces of nothing": ({"qXfer:features": packet("m")}, "status", None),
+    "has libraries without end": ({"qXfer:libraries": packet("m" + '<library name="x" l_addr="0x1000"/>' * 400)}, "image list", None),
+    "has malformed libraries": ({"qXfer:libraries": packet("l<library-list-svr4><library name='x' l_addr='0x1")}, "image list", None),
+    "refuses breakpoints": ({"Z0": packet("E01")}, "break 0x1234", None),
+    "has no breakpoints": ({"Z0": packet("")}, "until 0x1234", None),
+}
+# What is odd but no reason to give up: the session goes on.
+ODD = {
+    "answers memory with too much": ({"m": packet("90" * 100000)}, "memory $rsp 64", r"cannot be read"),
+    "answers memory with nonsense": ({"m": packet("zz" * 64)}, "memory $rsp 64", r"cannot be read"),
+    "answers memory with less": ({"m": packet("9090")}, "memory 0x1000 64", r"^0x1000: 90 90 "),
+    "has no g": ({"g": packet("E01"), "p": packet("36114000" + "0" * 8)}, "registers rbx", r"^rbx +0x0*401136"),
+    "lists the same thread for ever": ({"qfThreadInfo": packet("m" + ",".join(["1"] * 3000)), "qsThreadInfo": packet("m1")}, "threads", r"^\* 1 "),
+    "names threads in terminal codes": ({"qThreadExtraInfo": packet("1b5b324a")}, "threads", r"^\* 1 \\x1b\[2J"),
+    "talks without being asked": ({"vCont?": packet("vCont;c;s") + b"%" + packet("Stop:T05")[1:] + b"+++"}, "status", r"^stopped at 0x0"),
+}
+
+
+def hostile():
+    for what, (change, command, status) in BAD.items():
+        server = Fake(change)
+        front, _ = server.where()
+        # A reason, and not by a signal or a sanitizer.
+        p = subprocess.Popen([SCRY, "debug", "--timeout", "1", *front, "-e", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        out, errors = p.communicate(timeout=WAIT_S)
+        server.end()
+        said = errors.startswith("scry: ") and "Sanitizer" not in errors and "runtime error" not in errors
+        ok(p.returncode > 0 and (status is None or p.returncode == status) and said, f"a server that {what}: a reason",
+           p.returncode, out, errors)
+    for what, (change, command, pattern) in ODD.items():
+        server = Fake(change)
+        r = debug(server, [command, "status"], options=["--timeout", "5"])
+        ok(re.search(pattern, r.stdout + r.stderr, re.M) and "Sanitizer" not in r.stderr and "runtime error" not in r.stderr, f"a server that {what}", r.returncode,
+           r.stdout, r.stderr)
+
+
+def words():
+    for line, why in ((["connect://127.0.0.1"], "port"), (["nowhere", "else"], "too many"), ([], "neither"), (["ssh://host/x"], "ssh")):
+        r = subprocess.run([SCRY, "debug", *line], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=WAIT_S)
+        ok(r.returncode in (2, 3, 4) and why in r.stderr, f"scry debug {' '.join(line)}: what is off is said", r.returncode, r.stderr)
+    r = debug(Fake(), ["help", "bogus", "status"])
+    ok(r.returncode and "bogus" in r.stderr and "backtrace, bt" in r.stdout and "stopped at" not in r.stdout, "help; a command that is none ends a script", r.stdout, r.stderr)
+    server = Fake()
+    r = subprocess.run([SCRY, "debug", *server.where()[0]], capture_output=True, text=True, input="print 2 + 3 * (1 << 4)\n\nprint -1 < 1 && !0\nprint 1 / 0\n", timeout=WAIT_S)
+    server.end()
+    ok("0x32 50\n" in r.stdout and "0x1 1\n" in r.stdout and "division" in r.stderr and r.returncode, "commands come from standard input", r.stdout, r.stderr)
+
+
+def main():
+    words()
+    hostile()
+    program = os.path.join(WORK, "subject")
+    r = subprocess.run(["gcc", "-g", "-O0", "-w", "-pthread", "-o", program, SOURCE], capture_output=True, text=True)
+    if r.returncode:
+        return skip("debugging at real servers", "no gcc: " + r.stderr[:80])
+    for kind in ("here", "gdbserver", "gdbserver-multi", "lldb-server-14", "lldb-server-19", "qemu-x86_64"):
+        tool = kind.removesuffix("-multi")
+        if tool != "here" and not shutil.which(tool):
+            skip(f"{kind}: a session", f"{tool} is not installed (apt-get install {'lldb-' + tool[-2:] if 'lldb' in tool else 'qemu-user' if 'qemu' in tool else tool})")
+            continue
+        session(kind, program)
+        interrupts(kind, program)
+    if shutil.which("gdbserver"):
+        no_lines(program)
+    return None
+
+
+try:
+    main()
+finally:
+    shutil.rmtree(WORK, ignore_errors=True)
+print(f"1..{count}")
+sys.exit(failed > 0)
