@@ -45,6 +45,7 @@ bench: build-bench
 	@[ ! -x build-bench/tests/bench/bench_encoder ] || python3 tests/bench/bench_trace.py --encoder build-bench/tests/bench/bench_encoder \
 		--switch build-bench/tests/bench/bench_switch.bpf.o --scry build-bench/src/main/scry || true
 	@python3 tests/bench/bench_probe.py --probe build-bench/tests/bench/bench_probe || true
+	@python3 tests/bench/bench_platform.py build-bench/src/main/scry || true
 	@python3 tests/bench/bench_image.py --image build-bench/tests/bench/bench_image
 
 score: build-bench

@@ -24,6 +24,7 @@ events   events of traces (fuzz_trace_text.c)
 btf    types of a kernel
 debug  what debug servers say (fuzz_debug.c)
 tenet  execution logs (fuzz_tenet.c)
+platform  packets that clients send to the platform server (fuzz_platform.c)
 gdb    packets of the gdb remote protocol: streams of them and payloads alone (fuzz_gdb.c)
 box    results of the sandbox, targets and code images (fuzz_box.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
@@ -644,6 +645,37 @@ def probes(folder):
             f.write(row)
 
 
+def platform(folder):
+    def h(text):
+        return text.encode().hex().encode()
+    files = [b"vFile:setfs:0", b"vFile:open:%s,0,0" % h("/a"), b"vFile:pread:3,20,2", b"vFile:zread:3,ffffffffffffff,0", b"vFile:fstat:3", b"vFile:close:3",
+             b"vFile:stat:" + h("a"), b"vFile:size:" + h("/a"), b"vFile:mode:" + h("/../a"), b"vFile:exists:" + h("/b"), b"vFile:MD5:" + h("/a"),
+             b"vFile:XXH3:" + h("/a"), b"vFile:SHA256:" + h("/a"), b"vFile:open:%s,40000601,1a4" % h("/b"), b"vFile:pwrite:3,0,x}\x03y",
+             b"vFile:symlink:%s,%s" % (h("/../../etc/passwd"), h("/l")), b"vFile:readlink:" + h("/l"), b"vFile:unlink:" + h("/l"),
+             b"qPlatform_mkdir:000001ff," + h("/d"), b"qPlatform_chmod:000001c0," + h("/d"), b"QSetWorkingDir:" + h("d"), b"qGetWorkingDir",
+             b"qModuleInfo:%s;%s" % (h("/elf"), h("x86_64--linux")), b'jModulesInfo:[{"file":"/elf","triple":""}]', b"qPathComplete:0," + h("/"), b"QSetWorkingDir:"]
+    host = [b"QStartNoAckMode", b"qHostInfo", b"qSupported:xmlRegisters=i386;multiprocess+;swbreak+", b"qSupported:scry+;binary-upload+;exec-events+",
+            b"qQueryGDBServer", b"qProcessInfoPID:1", b"qfProcessInfo:name:%s;name_match:equals;all_users:1;uid:0;" % h("init"), b"qsProcessInfo", b"qUserName:0",
+            b"qGroupName:0", b"qEcho:1", b"qSpeedTest:response_size:100;", b"QEnableErrorStrings", b"vRun;" + h("/bin/true"), b"QEnvironment:A=b",
+            b"QEnvironmentHexEncoded:" + h("A=c"), b"QEnvironmentUnset:" + h("A"), b"QEnvironmentReset", b"QSetSTDIN:" + h("/x"), b"QSetDisableASLR:1",
+            b"qLaunchSuccess", b"vAttach;1", b"qPlatform_shell:%s,0000000a" % h("id"), b"?", b"!", b"nothing"]
+    state = [b"qfThreadInfo", b"qsThreadInfo", b"qC", b"qProcessInfo", b"qAttached", b"Hg0", b"Hc-1", b"T1", b"g", b"p10", b"p7;thread:1;", b"P3=0102030405060708",
+             b"G" + b"00" * 16 + b"xx" * 8, b"m400000,20", b"x0,0", b"x7fff00000000,1000", b"M1000,2:0102", b"X1000,2:ab", b"qMemoryRegionInfo:400000", b"qMemoryRegionInfo",
+             b"qFileLoadAddress:" + h("/bin/true"), b"qWatchpointSupportInfo:", b"qSearch:memory:0;ffffffff;ELF", b"qXfer:features:read:target.xml:0,1000",
+             b"qXfer:auxv:read::0,1000", b"qXfer:libraries-svr4:read::0,1000", b"qXfer:libraries-svr4:read::10,1000", b"qXfer:exec-file:read:1:0,100",
+             b"qXfer:threads:read::0,1000", b"qXfer:siginfo:read::0,1000", b"Z0,400000,1", b"z0,400000,1", b"Z2,400000,4", b"z2,400000,4", b"Z1,400000,1",
+             b"qThreadStopInfo1", b"jThreadsInfo", b"vCont?", b"vCont;s", b"vCont;r400000,400010:-1;c", b"vCont;C0b;t", b"c", b"s", b"C0a;400000", b"QPassSignals:e;11",
+             b"qThreadExtraInfo,1", b"I" + h("x")]
+    last = [[b"D"], [b"k"], [b"vKill;1"], [b"D1"]]
+    rows = [bytes([how]) + b"\n".join(files) for how in (1, 2, 0x11)] + [bytes([how]) + b"\n".join(host) for how in (1, 7)]
+    rows += [bytes([how]) + b"\n".join(state + last[i]) for i, how in enumerate((0x21, 0x31, 0x2f, 0x3d))]
+    rows += [b"\x21" + one for one in state[::6]]
+    rows.append(b"\x80+" + b"+".join(b"$" + p + b"#%02x" % (sum(p) % 256) for p in host[:12]) + b"-\x03$a#00" + b"$" * 40)
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"s{i:02}"), "wb") as f:
+            f.write(row)
+
+
 def gdb(folder):
     def packet(raw, mark=b"$"):
         return mark + raw + b"#%02x" % (sum(raw) % 256)
@@ -722,7 +754,7 @@ def main():
     kinds = {"graphs": graphs, "probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "live": live, "serve": serve, "mcp": mcp,
-             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "tenet": tenet, "debug": debug}
+             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "platform": platform, "tenet": tenet, "debug": debug}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)

@@ -99,10 +99,10 @@ def connect(where):
 
 
 class Platform:
-    """A running `scry platform`; `at` is where it listens."""
+    """A running `scry platform`; `at` is where it listens. `before`: words of a command that becomes it."""
 
-    def __init__(self, scry, *words, env=None, cwd=None):
-        self.proc = subprocess.Popen([scry, "platform", *words], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env, cwd=cwd)
+    def __init__(self, scry, *words, env=None, cwd=None, before=()):
+        self.proc = subprocess.Popen([*before, scry, "platform", *words], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env, cwd=cwd)
         self.said = self.proc.stderr.readline().decode()
         where = self.said.rsplit(" ", 1)[-1].strip()
         host, _, port = where.rpartition(":")
