@@ -32,6 +32,9 @@ static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret
 	case DEC_P_STACK:
 		e = dec_stack(d);
 		return e ? e : dec_dead(d);
+	case DEC_P_RANGE:
+		e = dec_range(d);
+		return e ? e : dec_dead(d);
 	case DEC_P_DEAD:
 		e = dec_state(d);
 		return e ? e : dec_dead(d);

@@ -69,12 +69,12 @@ static void copy_block(struct dec_copy *c, uint32_t block)
 			c->begin(c, block);
 			is_begun = true;
 		}
-		if (rec->op == IR_PHI)
-			c->phi_cnt++;
 		ir_ref r = IR_REF_NONE;
 		if (rec->op == IR_PHI || !c->rec || !c->rec(c, id, &r))
 			r = copy_rec(c, rec);
 		c->map[id] = r;
+		if (rec->op == IR_PHI)
+			c->phi_of[id] = ir_index(r);
 	}
 	c->is_done[block] = true;
 }
@@ -87,9 +87,10 @@ static void map_phis(struct dec_copy *c)
 		const struct ir_rec *was = &f->recs[f->order[i]];
 		if (was->op != IR_PHI)
 			continue;
-		const struct ir_rec *is = &c->b.f->recs[ir_index(c->map[f->order[i]])];
+		const struct ir_rec *is = &c->b.f->recs[c->phi_of[f->order[i]]];
+		bool is_part = c->is_part && c->is_part[f->order[i]];
 		for (uint32_t k = 0; k < was->c; k++)
-			c->b.f->lists[is->b + k] = dec_copied(c, f->lists[was->b + k]);
+			c->b.f->lists[is->b + k] = is_part ? c->part[was->b + k] : dec_copied(c, f->lists[was->b + k]);
 	}
 }
 
@@ -100,8 +101,9 @@ struct err *dec_copy_init(struct dec_copy *c, struct dec *d)
 	c->f = f;
 	struct ir_func *o = dec_func_like(f, d->arena);
 	c->map = ARENA_RAW_ARRAY(d->arena, ir_ref, f->rec_cnt + (size_t)1);
+	c->phi_of = ARENA_RAW_ARRAY(d->arena, uint32_t, f->rec_cnt + (size_t)1);
 	c->is_done = ARENA_ARRAY(d->arena, bool, f->block_cnt + (size_t)1);
-	bool ok = o && c->map && c->is_done && dec_graph_make(f, d->arena, &c->g) &&
+	bool ok = o && c->map && c->phi_of && c->is_done && dec_graph_make(f, d->arena, &c->g) &&
 		  dec_build_init(&c->b, o, &c->g, f->order_cnt + f->order_cnt / 4 + 256, d->step_limit - d->steps);
 	c->b.rules_off = d->opts->rules_off;
 	return ok ? NULL : &err_nomem;

@@ -15,7 +15,10 @@ struct dec_copy {
 	struct dec_build b;      /* making */
 	ir_ref *map;             /* per record copied: what it became */
 	bool *is_done;           /* blocks */
-	uint32_t phi_cnt;
+	uint32_t *phi_of;        /* per join copied: its record in the copy */
+	/* Of joins whose `is_part` is not 0 (per record): their operands in the copy, by entry of the copied function's lists. */
+	const uint8_t *is_part;
+	const ir_ref *part;
 	void *ctx;
 	/* Behind the joins of a block, before its other records; may be null. */
 	void (*begin)(struct dec_copy *c, uint32_t block);
