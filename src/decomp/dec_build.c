@@ -259,6 +259,8 @@ ir_ref dec_op(struct dec_build *b, const struct ir_rec *in)
 	if (r == IR_REF_NONE && b->depth < RULE_DEPTH_MAX) {
 		b->depth++;
 		r = dec_rules(b, &rec);
+		if (r == IR_REF_NONE && !b->rules_off)
+			r = dec_divide(b, &rec);
 		b->depth--;
 	}
 	return r != IR_REF_NONE ? r : dec_value(b, &rec);

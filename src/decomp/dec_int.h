@@ -108,6 +108,9 @@ static inline bool dec_is_pure(enum ir_op op)
 	return ir_op_info(op)->signature[0] != '-' && !ir_op_info(op)->effects && op != IR_PHI && op != IR_RES && op != IR_UNDEF;
 }
 
+/* Division by a constant of what multiplies and shifts; IR_REF_NONE: it is none. */
+ir_ref dec_divide(struct dec_build *b, const struct ir_rec *rec);
+
 /* Whether the first two operands may change places. */
 bool dec_commutes(enum ir_op op, enum ir_kind kind);
 

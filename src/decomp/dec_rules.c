@@ -280,6 +280,16 @@ static bool is_negated(struct dec_match *m)
 	return ((C('C') + C('D')) & dec_mask(m->number_width[2])) == 0;
 }
 
+static bool is_divisor(struct dec_match *m)
+{
+	return C('C') != 0;
+}
+
+static bool is_signed_divisor(struct dec_match *m)
+{
+	return C('C') != 0 && C('C') != dec_mask(m->width);
+}
+
 static bool is_sign_count(struct dec_match *m)
 {
 	return C('C') == root_bits(m) - 1;

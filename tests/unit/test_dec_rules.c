@@ -285,8 +285,141 @@ static void test_rules(void **unused)
 	arena_fini(&in.a);
 }
 
+/* --- division by constants ------------------------------------------------------------------------------------------------------------ */
+static ir_ref op2(enum ir_op op, enum ir_kind kind, enum ir_width w, ir_ref x, ir_ref y)
+{
+	const struct ir_rec rec = {.op = (uint8_t)op, .kind = (uint8_t)kind, .width = (uint8_t)w, .a = x, .b = y, .c = IR_REF_NONE};
+	return dec_op(&in.b, &rec);
+}
+
+static ir_ref op1(enum ir_op op, enum ir_width w, ir_ref x, uint32_t aux)
+{
+	const struct ir_rec rec = {.op = (uint8_t)op, .width = (uint8_t)w, .a = x, .b = IR_REF_NONE, .c = IR_REF_NONE, .aux = aux};
+	return dec_op(&in.b, &rec);
+}
+
+static uint64_t value_at(ir_ref r, uint64_t n, enum ir_width w)
+{
+	values[0] = (struct ir_val){{n & dec_mask(w)}};
+	for (uint32_t i = 0; i < in.f->rec_cnt; i++)
+		assert_true(eval(in.f, &in.f->recs[i], &vals[i]));
+	return value_of(in.f, r).w[0];
+}
+
+static bool has_division(void)
+{
+	bool has = false;
+	for (uint32_t i = 0; i < in.f->rec_cnt; i++)
+		has |= in.f->recs[i].op == IR_DIV;
+	return has;
+}
+
+static ir_ref letter(enum ir_width w)
+{
+	begin(&in);
+	in.masks = 0;
+	return make(&in, 0, w);
+}
+
+static ir_ref number(enum ir_width w, uint64_t v)
+{
+	return ir_const(in.f, w, v);
+}
+
+/* (n * M) >> p for every n of 8 bits and every M and p near by: whatever is made of it is that. */
+static void test_division_of_8_bits(void **unused)
+{
+	unsigned made = 0, bad = 0;
+	(void)unused;
+	for (uint64_t m = 3; m < 700; m++) {
+		for (unsigned p = 8; p < 18; p++) {
+			ir_ref n = letter(IR_W8);
+			ir_ref wide = op2(IR_MUL, 0, IR_W64, op1(IR_ZEXT, IR_W64, n, 0), number(IR_W64, m));
+			ir_ref u = op2(IR_LSHR, 0, IR_W64, wide, number(IR_W8, p));
+			made += has_division();
+			for (unsigned v = 0; has_division() && v < 256; v++)
+				bad += value_at(u, v, IR_W8) != v * m >> p;
+			n = letter(IR_W8);
+			wide = op2(IR_MUL, 0, IR_W64, op1(IR_SEXT, IR_W64, n, 0), number(IR_W64, m));
+			ir_ref s = op2(IR_ASHR, 0, IR_W64, wide, number(IR_W8, p));
+			ir_ref q = op2(IR_SUB, 0, IR_W8, op1(IR_EXTRACT, IR_W8, s, 0), op2(IR_ASHR, 0, IR_W8, n, number(IR_W8, 7)));
+			made += has_division();
+			for (int v = -128; has_division() && v < 128; v++)
+				bad += value_at(q, (uint64_t)v, IR_W8) != (uint8_t)((v * (int)m >> p) + (v < 0));
+		}
+	}
+	print_message("%u divisions of 8 bits\n", made);
+	assert_int_equal(bad, 0);
+	assert_true(made > 500);
+}
+
+/* What compilers make of n / d (Warren, "Hacker's Delight", 10): each is found again, and right at its borders. */
+static void check_quotient(ir_ref q, uint64_t d, enum ir_width w, bool is_signed)
+{
+	unsigned found = 0;
+	for (uint32_t i = 0; i < in.f->rec_cnt; i++)
+		found += in.f->recs[i].op == IR_DIV && in.f->recs[i].b == number(w, d);
+	if (!found)
+		fail_msg("%s division by %llu at %u bits is not found", is_signed ? "signed" : "unsigned", (unsigned long long)d, ir_bits(w));
+	for (unsigned i = 0; i < 60; i++) {
+		uint64_t n = i < 40 ? (next() % 1000) * d + next() % 3 - 1 : biased();
+		n &= dec_mask(w);
+		uint64_t want = n / d;
+		if (is_signed)
+			want = (uint64_t)(w == IR_W32 ? (int32_t)n / (int32_t)d : (int64_t)n / (int64_t)d) & dec_mask(w);
+		assert_int_equal(value_at(q, n, w), want);
+	}
+}
+
+static void test_division_by_constants(void **unused)
+{
+	(void)unused;
+	for (uint64_t d = 3; d < 2000; d += d < 130 ? 1 : 37) {
+		unsigned l = 64 - (unsigned)__builtin_clzll(d - 1);
+		if (!(d & (d - 1)))
+			continue;
+		/* Unsigned, 32 bits: M of 33 bits, or of 32 when that is enough. */
+		uint64_t m = (((uint64_t)1 << (32 + l)) + d - 1) / d;
+		ir_ref n = letter(IR_W32), wide = op1(IR_ZEXT, IR_W64, n, 0), q;
+		if (m >> 32) {
+			ir_ref t = op1(IR_EXTRACT, IR_W32, op2(IR_MUL, 0, IR_W64, wide, number(IR_W64, m & 0xffffffff)), 32);
+			ir_ref half = op2(IR_LSHR, 0, IR_W32, op2(IR_SUB, 0, IR_W32, n, t), number(IR_W8, 1));
+			q = op2(IR_LSHR, 0, IR_W32, op2(IR_ADD, 0, IR_W32, half, t), number(IR_W8, l - 1));
+		} else {
+			wide = op2(IR_MUL, 0, IR_W64, wide, number(IR_W64, m));
+			q = op1(IR_EXTRACT, IR_W32, op2(IR_LSHR, 0, IR_W64, wide, number(IR_W8, 32 + l)), 0);
+		}
+		check_quotient(q, d, IR_W32, false);
+		/* Signed, 32 bits. */
+		m = (((uint64_t)1 << (31 + l)) + d - 1) / d;
+		n = letter(IR_W32);
+		wide = op1(IR_SEXT, IR_W64, n, 0);
+		ir_ref t = op1(IR_EXTRACT, IR_W32, op2(IR_MUL, 0, IR_W64, wide, number(IR_W64, (uint64_t)(int64_t)(int32_t)m)), 32);
+		if (m >> 31)
+			t = op2(IR_ADD, 0, IR_W32, t, n);
+		t = op2(IR_ASHR, 0, IR_W32, t, number(IR_W8, l - 1));
+		q = op2(IR_SUB, 0, IR_W32, t, op2(IR_ASHR, 0, IR_W32, n, number(IR_W8, 31)));
+		check_quotient(q, d, IR_W32, true);
+		/* Unsigned and signed, 64 bits. */
+		unsigned __int128 big = (((unsigned __int128)1 << (64 + l)) + d - 1) / d;
+		n = letter(IR_W64);
+		t = op2(IR_MULH, IR_MULH_U, IR_W64, n, number(IR_W64, (uint64_t)big));
+		ir_ref half = op2(IR_LSHR, 0, IR_W64, op2(IR_SUB, 0, IR_W64, n, t), number(IR_W8, 1));
+		q = op2(IR_LSHR, 0, IR_W64, op2(IR_ADD, 0, IR_W64, half, t), number(IR_W8, l - 1));
+		check_quotient(q, d, IR_W64, false);
+		big = (((unsigned __int128)1 << (63 + l)) + d - 1) / d;
+		n = letter(IR_W64);
+		t = op2(IR_MULH, IR_MULH_S, IR_W64, n, number(IR_W64, (uint64_t)big));
+		if (big >> 63)
+			t = op2(IR_ADD, 0, IR_W64, t, n);
+		t = op2(IR_ASHR, 0, IR_W64, t, number(IR_W8, l - 1));
+		q = op2(IR_SUB, 0, IR_W64, t, op2(IR_ASHR, 0, IR_W64, n, number(IR_W8, 63)));
+		check_quotient(q, d, IR_W64, true);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_division_of_8_bits), cmocka_unit_test(test_division_by_constants), cmocka_unit_test(test_rules)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
