@@ -420,6 +420,7 @@ static void test_division_by_constants(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_division_of_8_bits), cmocka_unit_test(test_division_by_constants), cmocka_unit_test(test_rules)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_division_of_8_bits), cmocka_unit_test(test_division_by_constants),
+					   cmocka_unit_test(test_rules)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
