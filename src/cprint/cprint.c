@@ -348,6 +348,19 @@ static void look_around(struct cprint_printer *p)
 	}
 }
 
+/* Whether the state is used at all: code that only goes round or stops does without. */
+static bool names_state(const struct cprint_printer *p)
+{
+	for (uint32_t i = 0; i < p->f->order_cnt; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+		bool is_loc = (rec->op == IR_GET || rec->op == IR_PUT) && is_in_state(p, rec->aux);
+		if (is_loc || rec->op == IR_GADDR || rec->op == IR_CALL || rec->op == IR_RET || rec->op == IR_IJMP || rec->op == IR_INTRIN ||
+		    rec->op == IR_SWITCH)
+			return true;
+	}
+	return false;
+}
+
 /* The variables, which the header's SCRY_SAVE and SCRY_LOAD move to the state and back. */
 static void put_head(struct cprint_printer *p)
 {
@@ -387,6 +400,8 @@ static void put_head(struct cprint_printer *p)
 	}
 	if (width != IR_W0)
 		buf_add_str(text, ";\n");
+	if (p->opts->is_state && !names_state(p))
+		buf_add_str(text, "\t(void)m;\n");
 }
 
 /* --- statements ------------------------------------------------------------------------------------------------- */

@@ -101,12 +101,16 @@ static bool call(struct ir_run *run, uint64_t va)
 			s->trace = mix(s->trace + v->w[k]);
 	}
 	uint64_t sp = run->locs[m->sp_loc].w[0] + s->conv.ptr_bytes, fault;
+	/* The lowest of them: others may be an object's end. */
+	uint64_t lowest = s->entry_sp;
 	for (unsigned i = 0; i < s->conv.int_arg_cnt; i++) {
 		uint64_t at = run->locs[s->conv.int_arg[i]].w[0];
-		uint8_t byte = (uint8_t)mix(s->trace ^ i);
-		if (at >= sp && at < s->entry_sp && dec_set_has(&reads, s->conv.int_arg[i]) && !run->locs[s->conv.int_arg[i]].is_undef)
-			(void)ir_mem_write(&s->mem, at, &byte, 1, &fault);
+		if (at >= sp && at < lowest && dec_set_has(&reads, s->conv.int_arg[i]) && !run->locs[s->conv.int_arg[i]].is_undef)
+			lowest = at;
 	}
+	uint8_t byte = (uint8_t)mix(s->trace);
+	if (lowest < s->entry_sp)
+		(void)ir_mem_write(&s->mem, lowest, &byte, 1, &fault);
 	s->calls++;
 	for (unsigned i = 0; i < base; i++) {
 		if (!dec_set_has(&changes, i))

@@ -8,7 +8,7 @@
  * Runs the lifted form of a function and what passes made of it on the same made-up state, in the interpreter, and compares what
  * they leave: how they end, results and kept registers, memory but for their own frame, calls with the arguments callees may read.
  * Memory is mapped everywhere, its content follows from the seed; calls answer by address and order, change what they may, and write a
- * byte through each argument that points into the caller's frame.
+ * byte through the lowest argument that points into the caller's frame.
  */
 enum dec_verdict {
 	DEC_V_SAME,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 #include "cprint/cprint.h"
+#include "decomp/dec_judge.h"
 #include "ir/ir_interp.h"
 #include "lift/lift.h"
 
@@ -12,7 +13,8 @@
 /*
  * Input: a byte of options (bit 0: i386; bits 1 to 5: length of the blocks less 3), then machine code, which is cut into
  * blocks, lifted as one function and again instruction by instruction. Whatever the bytes: lifting succeeds, the verifier
- * accepts the result, its text says the same again, running it for a while ends, and it has a form in C. With FUZZ_LIFT_C naming a
+ * accepts the result, its text says the same again, running it for a while ends, the passes of the decompiler leave what they should,
+ * and both have a form in C. With FUZZ_LIFT_C naming a
  * file, the C is added to it: a test compiles that.
  */
 #define CHECK(cond)                                                                          \
@@ -51,7 +53,7 @@ static void check_text(struct ir_func *f)
 	arena_fini(&a);
 }
 
-static void check_c(const struct ir_func *f)
+static void check_c(const struct ir_func *f, bool is_state)
 {
 	static unsigned number;
 	const char *path = getenv("FUZZ_LIFT_C");
@@ -59,7 +61,7 @@ static void check_c(const struct ir_func *f)
 	struct cprint_map map = {{0}};
 	char name[24];
 	snprintf(name, sizeof(name), "f%u_%u", (unsigned)getpid(), number++);
-	const struct cprint_opts opts = {.name = name};
+	const struct cprint_opts opts = {.name = name, .is_state = is_state};
 	must(cprint_func(f, &opts, &text, &map));
 	CHECK(text.len && !memchr(text.data, 0, text.len));
 	for (size_t i = 1; i < map.lines.cnt; i++)
@@ -99,6 +101,30 @@ static void check_run(struct ir_func *f)
 	arena_fini(&a);
 }
 
+/* Behind each pass of the decompiler it is well formed; the first, which takes nothing for granted that such code breaks, changes nothing. */
+static bool after(void *ctx, unsigned pass, struct ir_func *f)
+{
+	char why[160];
+	const struct dec_opts opts = {0};
+	must(ir_check(f));
+	if (pass == DEC_P_SSA && dec_judge(ctx, f, &opts, 1, why, sizeof(why)) == DEC_V_DIFFERS) {
+		fprintf(stderr, "fuzz_lift: %s\n", why);
+		abort();
+	}
+	return true;
+}
+
+static void check_passes(struct ir_func *f)
+{
+	struct dec_func made;
+	const struct dec_opts opts = {.after = after, .ctx = f};
+	struct err *e = dec_run(f, &opts, &made);
+	CHECK(!e || e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET);
+	if (!e)
+		check_c(made.f, true);
+	err_free(e);
+}
+
 static void lift_whole(enum arch_id arch, const uint8_t *p, size_t len, unsigned block_len)
 {
 	struct arena a = {0};
@@ -125,7 +151,8 @@ static void lift_whole(enum arch_id arch, const uint8_t *p, size_t len, unsigned
 	fuzz_rejected += stats.bad_cnt > 0;
 	check_text(f);
 	check_run(f);
-	check_c(f);
+	check_c(f, false);
+	check_passes(f);
 	arena_fini(&a);
 }
 
@@ -139,7 +166,7 @@ static void lift_singly(enum arch_id arch, const uint8_t *p, size_t len)
 		must(ir_check(in.func));
 		CHECK(in.len > 0 && in.len <= len - at && in.len <= 15 && in.form);
 		check_run(in.func);
-		check_c(in.func);
+		check_c(in.func, false);
 	}
 	arena_fini(&a);
 }
