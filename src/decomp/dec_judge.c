@@ -90,6 +90,7 @@ static bool call(struct ir_run *run, uint64_t va)
 	memcpy(reads.w, callee.reads, sizeof(reads.w));
 	memcpy(changes.w, callee.changes, sizeof(changes.w));
 	s->trace = mix(s->trace ^ va);
+	s->trace = mix(s->trace + run->locs[m->sp_loc].w[0]);
 	for (unsigned i = 0; i < base; i++) {
 		const struct ir_val *v = &run->locs[i];
 		if (!dec_set_has(&reads, i))

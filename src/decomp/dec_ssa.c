@@ -78,7 +78,10 @@ static struct dec_set minus_of(struct dec_set x, const struct dec_set *y)
 static struct dec_set reads_of(const struct ssa *s, const struct ir_rec *call)
 {
 	struct dec_callee c = dec_callee_at(s->d, s->f, call);
-	return and_of(set_of(c.reads), &s->used);
+	struct dec_set reads = set_of(c.reads);
+	/* The call itself pushes the return address. */
+	dec_set_add(&reads, s->f->machine->sp_loc);
+	return and_of(reads, &s->used);
 }
 
 static struct dec_set changes_of(const struct ssa *s, const struct ir_rec *call)

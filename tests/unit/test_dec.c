@@ -24,9 +24,36 @@ static double seconds;
 struct judged {
 	struct ir_func *lifted;
 	struct dec_opts opts;
+	const struct image *im;
+	struct dec_callee *callees; /* by function, as far as they were asked for */
+	bool *is_known;
 };
 
 static bool is_loud;
+
+/* Of functions of the program by their code, with nothing known of what they call. */
+static void callee(void *ctx, uint64_t va, struct dec_callee *ret)
+{
+	struct judged *j = ctx;
+	struct arena a = {0};
+	struct lift_stats st;
+	struct ir_func *f;
+	uint32_t loc = space_loc(image_space(j->im), va), func = loc == LOC_NONE ? UINT32_MAX : image_func_starting(j->im, loc);
+	if (func == UINT32_MAX)
+		return;
+	memcpy(ret->may_keep, ret->changes, sizeof(ret->may_keep));
+	if (!j->is_known[func]) {
+		const struct dec_opts opts = {0};
+		struct err *e = lift_image_func(&a, j->im, func, &f, &st);
+		if (!e)
+			dec_callee_of(f, &opts, ret);
+		err_free(e);
+		arena_fini(&a);
+		j->callees[func] = *ret;
+		j->is_known[func] = true;
+	}
+	*ret = j->callees[func];
+}
 
 /* Behind one pass. */
 static bool look(void *ctx, unsigned pass, struct ir_func *f)
@@ -56,8 +83,11 @@ static void try_image(const struct image *im)
 	struct arena a = {0};
 	uint32_t cnt;
 	const struct image_func *funcs = image_funcs(im, &cnt);
+	struct dec_callee *callees = calloc(cnt + (size_t)1, sizeof(*callees));
+	bool *is_known = calloc(cnt + (size_t)1, sizeof(*is_known));
+	assert_true(callees && is_known);
 	for (uint32_t i = 0; i < cnt; i++) {
-		struct judged j = {0};
+		struct judged j = {.im = im, .callees = callees, .is_known = is_known};
 		struct lift_stats st;
 		struct dec_func out;
 		int seg = space_seg_of_loc(image_space(im), funcs[i].loc);
@@ -67,7 +97,7 @@ static void try_image(const struct image *im)
 		struct err *e = lift_image_func(&a, im, i, &j.lifted, &st);
 		if (e)
 			fail_msg("%x: %s", funcs[i].loc, e->text);
-		j.opts = (struct dec_opts){.after = getenv("DEC_QUICK") ? NULL : look, .ctx = &j};
+		j.opts = (struct dec_opts){.callee = callee, .after = getenv("DEC_QUICK") ? NULL : look, .ctx = &j};
 		clock_t t = clock();
 		e = dec_run(j.lifted, &j.opts, &out);
 		seconds += (double)(clock() - t) / CLOCKS_PER_SEC;
@@ -92,6 +122,8 @@ static void try_image(const struct image *im)
 			buf_fini(&b);
 		}
 	}
+	free(callees);
+	free(is_known);
 	arena_fini(&a);
 }
 

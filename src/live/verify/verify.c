@@ -219,6 +219,21 @@ static bool is_clean(const struct box_result *r)
 	return (r->end == BOX_RETURNED || r->end == BOX_EXITED) && !r->has_x87_fault;
 }
 
+/* The stack protector found that the input makes the function write over the end of an object of its frame: what C with objects apart does then
+ * is another thing. */
+static bool is_overrun(const struct verify *v, const struct box_result *r)
+{
+	static const char name[] = "__stack_chk_fail";
+	uint32_t cnt, sym_cnt;
+	size_t len;
+	const struct image_import *imports = image_imports(v->opts.im, &cnt);
+	const struct image_symbol *syms = image_symbols(v->opts.im, &sym_cnt);
+	if (r->end != BOX_EXITED || r->import >= cnt || imports[r->import].symbol >= sym_cnt)
+		return false;
+	const char *s = image_text(v->opts.im, syms[imports[r->import].symbol].name, &len);
+	return len == sizeof(name) - 1 && !memcmp(s, name, len);
+}
+
 static bool is_nan(const uint8_t f[10])
 {
 	uint64_t fraction;
@@ -467,6 +482,11 @@ static struct err *one_trial(struct verify *v, uint32_t i, const struct guide_in
 	if (e)
 		return e;
 	ret->tried++;
+	if (is_overrun(v, &v->first.result)) {
+		if (!ret->inputs)
+			snprintf(ret->why, sizeof(ret->why), "writes over the end of an object of its frame");
+		return NULL;
+	}
 	if (!is_clean(&v->first.result)) {
 		v->late += v->first.result.end == BOX_TIMEOUT;
 		if (!ret->inputs)

@@ -12,7 +12,7 @@
  * imports called in order with their first arguments. This is testing, not proof: a verdict says on how many
  * inputs, and which share of the function's blocks they reached. It is what the target's own process says.
  */
-#define VERIFY_ENGINE_VERSION 4 /* raised whenever the same function and the same C could get another verdict */
+#define VERIFY_ENGINE_VERSION 5 /* raised whenever the same function and the same C could get another verdict */
 
 enum verify_status { VERIFY_NOT_RUN, VERIFY_COMPILES, VERIFY_EQUAL, VERIFY_DIFFERS, VERIFY_UNREPEATABLE, VERIFY_INCONCLUSIVE,
 		     VERIFY_STATUS_COUNT };
