@@ -102,7 +102,7 @@ static uint64_t make_zeros(const struct dec_build *b, const struct ir_rec *rec)
 	case IR_LSHR:
 		return out | shift_zeros(b, rec, dec_zeros(b, rec->a));
 	case IR_EXTRACT:
-		return ir_bits(ir_ref_width(b->f, rec->a)) > 64 ? out : out | dec_zeros(b, rec->a) >> rec->aux;
+		return ir_bits(ir_ref_width(b->f, rec->a)) > 64 || rec->aux > 63 ? out : out | dec_zeros(b, rec->a) >> rec->aux;
 	case IR_MUL:
 		x = ~dec_zeros(b, rec->a);
 		y = ~dec_zeros(b, rec->b);
