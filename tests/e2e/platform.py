@@ -365,7 +365,7 @@ def test_threads():
     c = debug(SUBJECT, "threads")
     work = load_base(c) + symbols()["work"]
     c.ask(f"Z0,{work:x},1")
-    seen, hits, stop = set(), 0, c.ask("vCont;c")
+    seen, steps, hits, stop = set(), set(), 0, c.ask("vCont;c")
     while stop[:1] == b"T" and hits < 300:
         hits += 1
         seen.add(field(stop, "thread"))
@@ -376,7 +376,11 @@ def test_threads():
             ok(all(b"tid" in c.ask("jThreadsInfo") for _ in range(2)), "with what there is to know")
             other = next(i for i in ids if i != field(stop, "thread"))
             same(len(bytes.fromhex(c.ask(f"p10;thread:{other};").decode())), 8, "registers of another")
+        elif hits % 10 == 0:
+            step = c.ask(f"vCont;s:{field(stop, 'thread')}")
+            steps.add((field(step, "reason"), field(step, "thread") == field(stop, "thread")))
         stop = c.ask("vCont;c")
+    same(steps, {("trace", True)}, "one thread is stepped while the others are held, whatever came of them meanwhile")
     same((hits, stop[:3], len(seen)), (200, b"W04", 4), "every call of every thread is seen once")
     ok(c.output == b"sum 200\n", "and none is lost")
     c.close()

@@ -37,7 +37,7 @@ struct plat_conn {
 	bool is_gone;                   /* the client takes nothing more */
 	bool is_noack;
 	/* What the client is. */
-	bool is_lldb, is_scry, has_said;   /* said: a qSupported came */
+	bool is_lldb, is_scry, has_said;   /* it sent what only LLDB does; says that it is ours; sent a qSupported */
 	bool has_multiprocess, has_suffix, lists_threads, has_binary_upload, has_swbreak, has_exec_events;
 	bool has_error_strings, is_extended, had_program;
 	struct plat_root root;

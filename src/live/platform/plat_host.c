@@ -18,10 +18,10 @@
 #define NAMES_MAX 4096    /* of one completion */
 #define SPEED_MAX (16u << 20)
 
-/* The first number of a kernel's release; hostile it is not, odd it may be. */
 static void put_host_info(struct plat_conn *c, struct gdb_span args)
 {
 	struct utsname u;
+	c->is_lldb = true;
 	char id[64] = "linux", line[256];
 	if (uname(&u) < 0)
 		memset(&u, 0, sizeof(u));

@@ -362,7 +362,7 @@ void plat_inf_resume(struct plat_inf *inf)
 		struct plat_break *b = t->is_stopped && t->action != PLAT_HOLD ? break_under(inf, t) : NULL;
 		if (b)
 			step_over(inf, t, b);
-		has_news |= t->has_status;
+		has_news |= b && t->has_status;
 	}
 	/* Threads are not added here: nothing is waited for. */
 	for (size_t i = 0; i < inf->threads.cnt && !has_news; i++) {

@@ -66,7 +66,7 @@ static void do_suffix(struct plat_conn *c, struct gdb_span args)
 
 static void do_list_threads(struct plat_conn *c, struct gdb_span args)
 {
-	c->lists_threads = true;
+	c->is_lldb = c->lists_threads = true;
 	plat_ok(c);
 }
 
