@@ -9,6 +9,7 @@
 #include "cli/cli_int.h"
 #include "cli/cli_remote.h"
 #include "session/project.h"
+#include "session/ses_remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -436,7 +437,7 @@ static void cli_say_note(const char *note)
 static int cli_with_target(struct cli *c)
 {
 	struct ses_opts opts = {.threads = (unsigned)MIN(ops_arg_u64(&c->args, "threads", 0), 1024), .force = ops_arg_is_set(&c->args, "force"),
-				.no_store = c->no_store, .cancel = &cli_interrupted, .processor = c->load[0], .base = c->load[1],
+				.no_store = c->no_store, .may_connect = true, .cancel = &cli_interrupted, .processor = c->load[0], .base = c->load[1],
 				.format = c->load[2]};
 	if (isatty(STDERR_FILENO)) {
 		opts.progress = cli_progress;
@@ -608,7 +609,7 @@ static int cli_file_as(const char *path, int argc, char **argv, const struct cli
 	ops_args_init(&c.args, c.op, &c.arena);
 	struct err *e = cli_parse(&c, argc, argv);
 	struct ses *s = NULL;
-	struct ses_opts opts = {.processor = c.load[0], .base = c.load[1], .format = c.load[2]};
+	struct ses_opts opts = {.may_connect = true, .processor = c.load[0], .base = c.load[1], .format = c.load[2]};
 	if (!e)
 		e = ses_open(path, &opts, &s);
 	ses_close(s);
@@ -758,7 +759,7 @@ int cli_main(int argc, char **argv, const struct cli_workbench *workbench)
 	if (word[0] == '-')
 		return cli_fail(err_fix(err_new(ERR_INVALID, "%s: there is no such option", word), "scry help"));
 	struct stat st;
-	if (lstat(word, &st) && errno == ENOENT && strncmp(word, "sha256:", 7))
+	if (lstat(word, &st) && errno == ENOENT && strncmp(word, "sha256:", 7) && !ses_is_remote(word))
 		return cli_unknown(word);
 	if (cli_are_files(argc - 1, argv + 1))
 		return cli_files(argc - 1, argv + 1, workbench);

@@ -505,7 +505,7 @@ static struct err *take_warm(struct run *r)
 	for (unsigned i = 0; i < 32 && (i || ses_get_sha256(ses, sha256)); i++)
 		snprintf(hex + 2 * i, 3, "%02x", sha256[i]);
 	snprintf(absent, sizeof(absent), "sha256:%s", hex);
-	struct exec_want want = {.target = ses_is_absent(ses) ? absent : ses_path(ses), .sha256 = hex, .call = &r->call,
+	struct exec_want want = {.target = ses_is_absent(ses) ? absent : ses_local_path(ses), .sha256 = hex, .call = &r->call,
 				       .no_store = r->rq->no_store || ses_store_note(ses), .is_confined = r->is_confined};
 	ses_get_asked(ses, &want.load);
 	return exec_warm_take(&want, &r->warm);

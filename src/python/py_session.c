@@ -295,7 +295,7 @@ static struct py_session *alloc_session(void)
 static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
 	static char *words[] = {(char *)"path", (char *)"no_store", (char *)"threads", (char *)"processor", (char *)"base", (char *)"format", NULL};
-	struct ses_opts opts = {.progress = on_progress};
+	struct ses_opts opts = {.progress = on_progress, .may_connect = true};
 	PyObject *path = NULL;
 	int no_store = 0;
 	struct err *e;

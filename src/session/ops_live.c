@@ -35,7 +35,7 @@ struct err *ops_need_consent(struct ops_req *rq, struct ses_snap *sn)
 
 struct err *ops_open_target(struct ses_snap *sn, int *ret)
 {
-	int fd = open(sn->ses->path, O_RDONLY | O_CLOEXEC);
+	int fd = open(ses_local_path(sn->ses), O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_new(ERR_BAD_INPUT, "%s cannot be opened", sn->ses->path);
 	*ret = fd;

@@ -8,6 +8,7 @@
 #include "base/finding.h"
 #include "format/fmt.h"
 #include "image/image.h"
+#include "session/ses_remote.h"
 #include "session/session.h"
 #include "session/store.h"
 
@@ -89,6 +90,7 @@ struct ses_load {
 
 struct ses {
 	char *path;
+	struct ses_remote_got remote; /* of a URL: what was fetched, and where to */
 	struct file *file;          /* null: its bytes are not to be had */
 	struct fmt_bin *bin;        /* null when the image came from the store */
 	struct ses_load load;       /* what bin was made with */

@@ -265,6 +265,11 @@ const char *ses_error_text(const struct ses *s)
 	return text;
 }
 
+const char *ses_local_path(const struct ses *s)
+{
+	return s->remote.cnt ? s->remote.files[0].local : s->path;
+}
+
 const char *ses_path(const struct ses *s)
 {
 	return s->path;
@@ -401,9 +406,29 @@ struct err *ses_arch_of(enum arch_id id, const struct arch **ret)
 	return NULL;
 }
 
+struct fetching {
+	const struct ses_opts *opts;
+};
+
+static void tell_fetching(void *ctx, const struct ses_remote_progress *r)
+{
+	const struct ses_opts *opts = ((const struct fetching *)ctx)->opts;
+	struct ses_progress p = {.state = SES_IDENTIFYING, .stage = "fetching", .done = r->done_len, .total = r->total_len};
+	if (opts->progress)
+		opts->progress(opts->progress_ctx, &p);
+}
+
+/* A file of another machine: to this one first. */
+static struct err *ses_fetch(struct ses *s, const struct ses_opts *opts)
+{
+	struct fetching f = {.opts = opts};
+	struct ses_remote_opts how = {.cancel = opts->cancel, .no_store = opts->no_store, .progress = tell_fetching, .ctx = &f};
+	return ses_remote_fetch(s->path, false, &how, &s->remote);
+}
+
 static struct err *ses_open_file(struct ses *s)
 {
-	struct err *e = file_open(s->path, &s->file);
+	struct err *e = file_open(ses_local_path(s), &s->file);
 	if (e && e->os_errno == EACCES)
 		return err_fix(e, "read permission on the file and its folders is needed");
 	if (e)
@@ -464,7 +489,9 @@ static struct err *first_parse(struct ses *s)
 
 static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
 {
-	struct err *e = ses_open_file(s);
+	struct err *e = opts->may_connect && ses_is_remote(s->path) ? ses_fetch(s, opts) : NULL;
+	if (!e)
+		e = ses_open_file(s);
 	if (e)
 		return e;
 	if (!opts->no_store) {
@@ -579,6 +606,7 @@ void ses_close(struct ses *s)
 	pthread_cond_destroy(&s->changed);
 	free(s->store_note);
 	free(s->error_text);
+	ses_remote_fini(&s->remote);
 	free(s->path);
 	free(s);
 }

@@ -69,12 +69,13 @@ struct ses_opts {
 	bool force;                /* analyse anew even when an image is there */
 	bool no_store;             /* keep the image in memory only */
 	bool background;           /* return at once and work in a thread; otherwise return when ready */
+	bool may_connect;          /* a path may be the URL of a file of another machine (ses_remote.h), which is fetched before this returns */
 	/* Load options, stated in the journal as by op "load"; null: what is stated there, else what the file says. */
 	const char *processor;     /* "x86-64", ... */
 	const char *base;          /* an address in hex */
 	const char *format;        /* "raw": nothing but bytes */
 	const atomic_bool *cancel; /* may be null */
-	void (*progress)(void *ctx, const struct ses_progress *p); /* foreground only; may be null */
+	void (*progress)(void *ctx, const struct ses_progress *p); /* foreground only, but for the stage "fetching"; may be null */
 	void *progress_ctx;
 };
 
@@ -104,6 +105,7 @@ int ses_event_fd(const struct ses *s);
 void ses_get_progress(const struct ses *s, struct ses_progress *ret);
 const char *ses_error_text(const struct ses *s);      /* of SES_FAILED; valid until close */
 const char *ses_path(const struct ses *s);
+const char *ses_local_path(const struct ses *s);      /* where its bytes are on this machine: of a URL another path */
 const char *ses_store_note(const struct ses *s);      /* why nothing is kept on disk, or null; valid until close */
 bool ses_target_changed(const struct ses *s);         /* the file on disk is no longer what was opened; one fstat */
 

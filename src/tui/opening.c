@@ -2,6 +2,7 @@
 #include "tui/opening.h"
 
 #include "session/project.h"
+#include "session/ses_remote.h"
 #include "tui/tui_int.h"
 
 #include <poll.h>
@@ -20,9 +21,23 @@ static const char *said(const char *option)
 	return strcmp(option, "auto") ? option : NULL;
 }
 
+/* Bytes of a file of another machine: shown with the next frame, which the loop draws for it. */
+static void on_progress(void *ctx, const struct ses_progress *p)
+{
+	struct tui_opening *o = ctx;
+	uint64_t one = 1, was = atomic_load(&o->done);
+	if (!p->total || (p->done / (p->total / 200 + 1) == was / (p->total / 200 + 1) && atomic_load(&o->total)))
+		return;
+	atomic_store(&o->done, p->done);
+	atomic_store(&o->total, p->total);
+	ssize_t n = write(o->event_fd, &one, sizeof(one));
+	(void)n;
+}
+
 static void open_now(struct tui_opening *o)
 {
-	struct ses_opts opts = {.background = true, .processor = said(tui_load_processor(&o->load)), .base = said(tui_load_base(&o->load)),
+	struct ses_opts opts = {.background = true, .may_connect = true, .cancel = &o->cancel, .progress = on_progress, .progress_ctx = o,
+				.processor = said(tui_load_processor(&o->load)), .base = said(tui_load_base(&o->load)),
 				.format = said(tui_load_format(&o->load))};
 	o->err = o->project ? ses_project_get(o->project, o->bin, &o->ses) : ses_open(o->path, &opts, &o->ses);
 }
@@ -46,7 +61,7 @@ void tui_opening_start(struct tui_opening *o, const char *path, int event_fd)
 	o->event_fd = event_fd;
 	bool is_large = stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > (off_t)SMALL_LEN && access(path, R_OK) == 0;
 	o->size = is_large ? (uint64_t)st.st_size : 0;
-	if (is_large && event_fd >= 0 && pthread_create(&thread, NULL, opening_main, o) == 0) {
+	if ((is_large || ses_is_remote(path)) && event_fd >= 0 && pthread_create(&thread, NULL, opening_main, o) == 0) {
 		struct pollfd p = {.fd = event_fd, .events = POLLIN};
 		o->thread = (unsigned long)thread;
 		o->has_thread = true;
@@ -61,6 +76,8 @@ bool tui_opening_end(struct tui_opening *o, bool wait)
 {
 	if (!wait && !atomic_load(&o->is_done))
 		return false;
+	if (wait)
+		atomic_store(&o->cancel, true);
 	if (o->has_thread)
 		pthread_join((pthread_t)o->thread, NULL);
 	o->has_thread = false;
@@ -128,9 +145,13 @@ static void draw_header(struct tui_opening *o)
 	cells_str(&p, slash && slash[1] ? slash + 1 : o->path);
 	p.st.attr = 0;
 	p.st.fg = ROLE_BAR;
-	cells_printf(&p, "  %s  ", tui_size(o->size, size, sizeof(size)));
+	uint64_t done = atomic_load(&o->done), total = atomic_load(&o->total);
+	cells_printf(&p, "  %s  ", tui_size(total ? total : o->size, size, sizeof(size)));
 	p.st.fg = ROLE_BAR_WARN;
-	cells_str(&p, "identifying");
+	if (total)
+		cells_printf(&p, "fetching, %u%%", (unsigned)((double)done * 100 / (double)total));
+	else
+		cells_str(&p, ses_is_remote(o->path) ? "connecting" : "identifying");
 }
 
 /* Rows that are not there yet, where they will be. */

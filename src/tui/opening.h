@@ -31,6 +31,8 @@ struct tui_opening {
 	bool has_thread;
 	unsigned long thread;
 	atomic_bool is_done;
+	atomic_bool cancel;     /* the person leaves: a file of another machine is not waited for */
+	atomic_uint_fast64_t done, total; /* bytes fetched of such a file; total 0: of none */
 	struct ses *ses;        /* once done; null when err is set */
 	struct tui_load load;   /* what a person says of a file that says nothing of itself */
 	char title[128];

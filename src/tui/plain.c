@@ -575,7 +575,7 @@ static int run_lines(struct ses *s, struct ses_project *project, uint32_t bin)
 
 int tui_run_plain(const char *path)
 {
-	struct ses_opts opts = {0};
+	struct ses_opts opts = {.may_connect = true};
 	struct ses *s = NULL;
 	struct err *e = ses_open(path, &opts, &s);
 	int status = e ? ops_fail(e, NULL) : run_lines(s, NULL, 0);

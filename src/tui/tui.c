@@ -344,6 +344,8 @@ static void handle(struct loop *l, const struct epoll_event *ev)
 		drain(ev->data.u32 == SRC_JOB ? l->job_fd : ses_event_fd(l->ses));
 		if (l->ses)
 			tui_news(&l->tui);
+		else
+			l->tui.is_dirty = true;
 		watch_store(l);
 		break;
 	}

@@ -373,6 +373,55 @@ def test_no_store():
     s.close()
 
 
+def test_anywhere():
+    """A URL where a file is accepted: fetched, analysed, kept."""
+    new_store()
+    s = Fake({"/bin/true": PROGRAM})
+    url = s.url("/bin/true")
+    there, here = scry("info", url, "--json"), scry("info", os.path.realpath("/bin/true"), "--json")
+    ok(there.returncode == 0, "an operation on a URL", there.stderr)
+    if there.returncode == 0:
+        there, here = json.loads(there.stdout), json.loads(here.stdout)
+        ok(there["file"] == url and {k: v for k, v in there.items() if k not in ("file", "rev")} == {k: v for k, v in here.items() if k not in ("file", "rev")},
+           "says of it what it says of the file", (there, here))
+    given = s.given
+    ok(scry("functions", url, "--limit", "3").returncode == 0 and s.given == given, "the second asks for no byte of it")
+    ok(scry("comment", url, "_start", "said from afar").returncode == 0 and "said from afar" in scry("journal", os.path.realpath("/bin/true")).stdout,
+       "what is said of it is said of the same bytes here")
+    r = scry("info", url)
+    ok(r.returncode == 0 and scry(url).returncode == 0, "and as the only word", r.stderr)
+    os.mkdir(ROOT + "/tmp")
+    ENV["TMPDIR"] = ROOT + "/tmp"
+    r = scry("info", "--no-store", url)
+    ok(r.returncode == 0 and not os.listdir(ROOT + "/tmp"), "without a store nothing is left", r.stderr)
+    s.close()
+    r = scry("info", url)
+    ok(r.returncode == 5 and "refused" in r.stderr, "and of a server that is gone", r.stderr)
+
+
+def test_libs():
+    """All that a program needs, and what that needs, in a few round trips."""
+    new_store()
+    program = os.path.realpath(shutil.which("python3"))
+    lines = subprocess.run(["ldd", program], capture_output=True, text=True).stdout.split("\n")
+    needed = {w.split()[0]: os.path.realpath(w.split()[2]) for w in lines if "=>" in w and len(w.split()) > 2 and w.split()[2].startswith("/")}
+    files = {"/lib/x86_64-linux-gnu/" + name: open(path, "rb").read() for name, path in needed.items()}
+    with open(program, "rb") as f:
+        files["/bin/app"] = f.read()
+    lost = sorted(needed)[0]
+    del files["/lib/x86_64-linux-gnu/" + lost]
+    s = Fake(files)
+    r = scry("get", "--libs", s.url("/bin/app"), "-o", ROOT + "/libs", "--json")
+    doc = json.loads(r.stdout) if r.stdout else {}
+    ok(r.returncode == 0 and all(open(f"{ROOT}/libs/{n}", "rb").read() == files["/lib/x86_64-linux-gnu/" + n] for n in needed if n != lost),
+       f"{len(needed)} libraries", r.stderr)
+    ok(any(f["path"] is None and lost in f["url"] for f in doc.get("files", [])), "what is nowhere is said", doc)
+    asked = s.requests
+    r = scry("get", "--libs", s.url("/bin/app"), "-o", ROOT + "/libs", "--json")
+    ok(json.loads(r.stdout)["transferred"] == 0 and s.requests - asked < asked / 2, "again: no byte, and less than half of the questions", (asked, s.requests))
+    s.close()
+
+
 class Server:
     """A real server of its own."""
 
@@ -477,7 +526,7 @@ def test_qemu(program):
 
 def main():
     try:
-        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_real):
+        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_real):
             if len(sys.argv) < 2 or test.__name__[5:] in sys.argv[1:]:
                 test()
     finally:

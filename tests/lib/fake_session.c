@@ -2,6 +2,7 @@
 #include "lib/fake_session.h"
 
 #include "base/glob.h"
+#include "session/ses_remote.h"
 #include "session/ops.h"
 
 #include <assert.h>
@@ -83,6 +84,12 @@ const char *ses_error_text(const struct ses *s)
 const char *ses_store_note(const struct ses *s)
 {
 	return NULL;
+}
+
+bool ses_is_remote(const char *path)
+{
+	(void)path;
+	return false;
 }
 
 const char *ses_path(const struct ses *s)
