@@ -422,6 +422,54 @@ def test_libs():
     s.close()
 
 
+SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server")
+
+
+def fake_ssh(command, subsystem):
+    """A program `ssh` in front of PATH that starts these shell words instead of going anywhere."""
+    folder = tempfile.mkdtemp(dir=ROOT)
+    with open(folder + "/ssh", "w") as f:
+        f.write("#!/bin/sh\nwhile [ \"$1\" != -- ]; do [ \"$1\" = -s ] && sub=1; shift; done\nshift\n"
+                f"[ \"$1\" = host ] || exit 9\nshift\n[ -n \"$sub\" ] && {{ {subsystem}; exit; }}\n{command}\n")
+    os.chmod(folder + "/ssh", 0o755)
+    return folder
+
+
+def over_ssh(what, command, subsystem, path, body, server=None, want="", code=0):
+    new_store()
+    before = ENV["PATH"]
+    ENV["PATH"] = fake_ssh(command, subsystem) + ":" + before
+    r = get("ssh://me@host" + path)
+    ENV["PATH"] = before
+    ok(r.returncode == code and r.body == body and (not server or r.doc["server"] == server) and want in r.stderr, what, f"{r.returncode} {r.doc} {r.stderr}")
+    return r
+
+
+def test_ssh():
+    with open(ROOT + "/large", "wb") as f:
+        f.write(BODY * 4)
+    own = f'PATH={os.path.dirname(os.path.abspath(SCRY))}:$PATH; exec sh -c "$1"'
+    over_ssh("ssh to a machine with scry", own, "exit 9", ROOT + "/large", BODY * 4, "scry")
+    sftp = [p for p in SFTP_SERVERS if os.path.exists(p)]
+    if not sftp:
+        skip("SFTP", "not installed: apt install openssh-sftp-server")
+    else:
+        over_ssh("to one without, by SFTP", "exit 127", "exec " + sftp[0], ROOT + "/large", BODY * 4, "sftp")
+        over_ssh("what is not there", "exit 127", "exec " + sftp[0], "/nope", None, want="no such file there", code=1)
+        before = ENV["PATH"]
+        ENV["PATH"] = fake_ssh("exit 127", "exec " + sftp[0]) + ":" + before
+        r = scry("push", ROOT + "/large", f"ssh://host{ROOT}/pushed")
+        ENV["PATH"] = before
+        ok(r.returncode == 0 and open(ROOT + "/pushed", "rb").read() == BODY * 4, "pushed by SFTP", r.stderr)
+    say = "printf '\\0\\0\\0\\5\\2\\0\\0\\0\\3'; "
+    for what, reply, want in (("of endless length", r"\377\377\377\377", "no SFTP server sends"), ("of no length", r"\0\0\0\0", "no SFTP server sends"),
+                              ("nobody asked for", r"\0\0\0\5\147\0\0\0\77", "nobody made"), ("that ends early", r"\0\0\0\7\151\0\0\0\0\0\0", "ends early"),
+                              ("of another kind", r"\0\0\0\5\147\0\0\0\0", "something else")):
+        over_ssh("SFTP: an answer " + what, "exit 127", say + f"printf '{reply}'; exec sleep 100", "/x", None, want=want, code=3)
+    over_ssh("SFTP: words of a shell", "exit 127", "echo 'This account is not available.'; exit 1", "/x", None, code=3, want="no SFTP server sends")
+    over_ssh("ssh that ends at once", "exit 255", "exit 255", "/x", None, code=5, want="ssh has ended")
+
+
 class Server:
     """A real server of its own."""
 
@@ -526,7 +574,7 @@ def test_qemu(program):
 
 def main():
     try:
-        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_real):
+        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_ssh, test_real):
             if len(sys.argv) < 2 or test.__name__[5:] in sys.argv[1:]:
                 test()
     finally:

@@ -26,15 +26,29 @@ static struct err *open_gdb(const struct reach_url *u, const struct reach_wait *
 {
 	struct reach_link link;
 	struct reach_conn *c = NULL;
-	struct err *e = reach_link_open(u, wait, "scry platform --stdio", NULL, &link);
+	struct err *e = reach_link_open(u, wait, "command -v scry >/dev/null && exec scry platform --stdio", NULL, &link);
 	if (!e)
 		e = err_prefix(reach_conn_new(link, wait, &c), "%s", u->peer);
 	return e ? e : reach_peer_gdb(c, ret);
 }
 
+static struct err *open_sftp(const struct reach_url *u, const struct reach_wait *wait, struct reach_peer **ret)
+{
+	struct reach_link link;
+	struct err *e = reach_link_open(u, wait, NULL, "sftp", &link);
+	return e ? e : err_prefix(reach_peer_sftp(link, wait, ret), "%s", u->peer);
+}
+
 struct err *reach_peer_open(const struct reach_url *u, const struct reach_wait *wait, struct reach_peer **ret)
 {
-	return open_gdb(u, wait, ret);
+	if (u->scheme != REACH_SSH)
+		return open_gdb(u, wait, ret);
+	/* A shell says that there is no scry by ending, perhaps with words of its own. */
+	struct err *e = open_gdb(u, wait, ret);
+	if (!e || (e->kind != ERR_IO && e->kind != ERR_BAD_INPUT))
+		return e;
+	err_free(e);
+	return open_sftp(u, wait, ret);
 }
 
 void reach_peer_close(struct reach_peer *p)
