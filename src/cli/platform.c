@@ -4,8 +4,11 @@
 #include "rpc/sock.h"
 #include "session/ses_platform.h"
 
+#include "base/vec.h"
+
 #include <netdb.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 /* "HOST:PORT" as it was bound, which for port 0 only the kernel knows. */
@@ -51,8 +54,15 @@ static struct err *serve_words(const struct cli *c)
 {
 	const char *socket = ops_arg_str(&c->args, "socket"), *listen = ops_arg_str(&c->args, "listen");
 	bool is_stdio = ops_arg_is_set(&c->args, "stdio");
+	size_t cnt;
+	const char *const *cmd = ops_arg_texts(&c->args, "cmd", &cnt);
+	_cleanup_free_ const char **argv = alloc_array(cnt + 1, sizeof(*argv));
+	if (!argv)
+		return &err_nomem;
+	if (cnt)
+		memcpy(argv, cmd, cnt * sizeof(*argv));
 	const struct ses_platform p = {.root = ops_arg_str(&c->args, "root"), .allow_run = ops_arg_is_set(&c->args, "allow_run"),
-				       .is_remote = listen != NULL};
+				       .argv = cnt ? (char *const *)argv : NULL, .is_remote = listen != NULL};
 	if (is_stdio + (socket != NULL) + (listen != NULL) != 1)
 		return err_new(ERR_INVALID, "platform: one of --socket PATH, --stdio and --listen HOST:PORT says where clients come from");
 	if (listen && !ops_arg_is_set(&c->args, "allow_remote"))

@@ -316,6 +316,8 @@ static const struct ops_param p_serve[] = {
 	{.name = "token_file", .type = OPS_PATH, .value = "FILE", .help = "what clients say first, 16 bytes or more, readable by its owner alone"},
 	{NULL}};
 static const struct ops_param p_platform[] = {
+	{.name = "cmd", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "CMD",
+	 .help = "behind --: a program that each client finds launched, as with gdbserver"},
 	{.name = "socket", .type = OPS_STRING, .value = "SOCKET", .help = "a path, or a bare name in $XDG_RUNTIME_DIR/scry: for you alone"},
 	P_FLAG("stdio", "one client, at stdin and stdout"),
 	{.name = "listen", .type = OPS_STRING, .value = "HOST:PORT", .help = "over TCP (port 0: any); needs --allow-remote"},

@@ -9,17 +9,24 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 static struct plat_opts opts_of(const struct ses_platform *p)
 {
-	return (struct plat_opts){.root = p->root, .allow_run = p->allow_run, .allow_write = !p->is_remote || p->allow_run || p->root};
+	return (struct plat_opts){.root = p->root, .argv = p->argv, .allow_run = p->allow_run,
+				  .allow_write = !p->is_remote || p->allow_run || p->root};
 }
 
-/* A root that is no folder is said now, not to the first client. */
-static struct err *check_root(const char *root)
+/* What is not there is said now, not to the first client. */
+static struct err *check(const struct ses_platform *p)
 {
+	const char *root = p->root;
+	if (p->argv && !p->allow_run)
+		return err_fix(err_new(ERR_DENIED, "platform: whoever debugs %s can make it do anything", p->argv[0]), "give --allow-run");
+	if (p->argv && strchr(p->argv[0], '/') && access(p->argv[0], X_OK))
+		return err_os(errno, "%s", p->argv[0]);
 	_cleanup_close_ int fd = root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	return root && fd < 0 ? err_fix(err_os(errno, "--root: %s", root), "name a folder") : NULL;
 }
@@ -27,7 +34,7 @@ static struct err *check_root(const char *root)
 struct err *ses_platform_stdio(const struct ses_platform *p)
 {
 	const struct plat_opts opts = opts_of(p);
-	struct err *e = check_root(p->root);
+	struct err *e = check(p);
 	child_note_signals();
 	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	return e ? e : plat_serve(&opts, STDIN_FILENO, STDOUT_FILENO);
@@ -50,7 +57,7 @@ struct err *ses_platform_listen(const struct ses_platform *p, int listen_fd, boo
 {
 	struct plat_opts opts = opts_of(p);
 	sigset_t set;
-	struct err *e = check_root(p->root);
+	struct err *e = check(p);
 	if (e)
 		return e;
 	opts.port = port_of(listen_fd);

@@ -10,6 +10,7 @@
 struct ses_platform {
 	const char *root; /* folder that packets about files are confined to; null: none */
 	bool allow_run;   /* clients run programs */
+	char *const *argv;/* program that each client finds launched, ended by null; null: none. Needs allow_run */
 	bool is_remote;   /* over TCP: files are changed only below `root`, or by who may run programs anyway */
 };
 

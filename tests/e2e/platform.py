@@ -61,7 +61,7 @@ def write(path, data, mode=0o644):
 
 # --- who may come ------------------------------------------------------------------------------------------------------
 def test_words():
-    for words in (["platform"], ["platform", "--stdio", "--socket", "x"], ["platform", "--listen", "nowhere", "--allow-remote"], ["platform", "extra"],
+    for words in (["platform"], ["platform", "--stdio", "--socket", "x"], ["platform", "--listen", "nowhere", "--allow-remote"], ["platform", "--", "true"],
                   ["platform", "--listen", "127.0.0.1:0", "--stdio", "--allow-remote"]):
         same(cli(*words).returncode, 2, f"scry {' '.join(words)}: what is asked for makes no sense")
     r = cli("platform", "--listen", "127.0.0.1:0")
@@ -333,6 +333,16 @@ def test_launch():
     same(c.ask("?"), b"W07;process:%x" % pid, "once more")
     c.begin(SUBJECT)
     ok(c.stop.startswith(b"T05"), "another is launched on the same connection")
+    c.close()
+
+
+def test_given():
+    r = cli("platform", "--stdio", "--", SUBJECT)
+    ok(r.returncode == 1 and "--allow-run" in r.stderr, "a program for clients needs --allow-run")
+    ok(cli("platform", "--stdio", "--allow-run", "--", ROOT + "/no").returncode != 0, "and must be there")
+    c = Rsp(subprocess.Popen([SCRY, "platform", "--stdio", "--allow-run", "--", SUBJECT, "given"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV))
+    ok(c.ask("?").startswith(b"T05"), "a client finds it launched")
+    same(c.ask("c") + c.output, b"W07hello 2 given\n", "with its words")
     c.close()
 
 

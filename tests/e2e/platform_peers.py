@@ -171,7 +171,7 @@ ABLATION = [
     (False, ["QLaunchArch"], True, ""), (False, ["vRun"], True, ""), (False, ["qXfer:features"], True, ""), (False, ["qMemoryRegionInfo"], True, ""),
     (False, ["qModuleInfo"], True, ""), (False, ["qXfer:libraries-svr4"], True, ""), (False, ["x"], True, ""), (False, ["jThreadsInfo"], True, ""),
     (False, ["qThreadStopInfo"], True, ""), (False, ["p"], True, ""), (False, ["vCont"], True, ""),
-    (False, ["qfThreadInfo"], True, ""), (False, ["?"], False, ""), (False, ["qSupported"], False, ""), (False, ["qXfer:auxv"], False, ""),
+    (False, ["?"], False, ""), (False, ["qSupported"], False, ""), (False, ["qXfer:auxv"], False, ""),
     (False, ["Z0"], True, ""), (False, ["vCont;"], False, ""),
 ]
 
@@ -249,6 +249,8 @@ def test_gdb():
     p.stop()
     said = gdb(f"target extended-remote | {SCRY} platform --stdio --allow-run", f"set remote exec-file {here}", f"file {here}", "break work", "run", "kill")
     ok("Breakpoint 1, work" in said, "gdb: through a pipe", said)
+    said = gdb(f"file {here}", f"target remote | {SCRY} platform --stdio --allow-run -- {here} one", "break work", "continue", "delete", "continue")
+    ok("Breakpoint 1, work" in said and "hello 2 one" in said and "exited with code 07" in said, "gdb: target remote finds the program", said)
 
 
 def main():

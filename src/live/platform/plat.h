@@ -18,6 +18,7 @@ struct plat_opts {
 	bool allow_run;   /* clients may launch, attach to and kill programs, and run a shell */
 	bool allow_write; /* clients may change files */
 	bool own_stdio;   /* programs get descriptors 0 to 2 of this process; else a terminal whose output is sent to the client */
+	char *const *argv;/* program that each client finds launched, ended by null; null: none. With allow_run alone */
 	uint16_t port;    /* TCP port that debug connections go to; 0: the client knows the way (a unix socket) */
 };
 

@@ -158,6 +158,8 @@ static void run_packet(struct plat_conn *c, struct gdb_span payload)
 {
 	const struct plat_packet *p = find(payload);
 	size_t start = c->out.len;
+	if (p && p->flags & (PLAT_PROCESS | PLAT_ASKS))
+		plat_launch_given(c);
 	if (p && p->flags & PLAT_RAW && (!(p->flags & PLAT_RUN) || c->opts->allow_run)) {
 		gdb_skip(&payload, p->name);
 		p->run(c, payload);

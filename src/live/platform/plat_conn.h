@@ -69,6 +69,7 @@ enum plat_packet_flags {
 	PLAT_RAW = 8,    /* makes its own packets */
 	PLAT_PROCESS = 16, /* needs a process that has not ended */
 	PLAT_WHOLE = 32, /* the handler gets the name, too */
+	PLAT_ASKS = 64,  /* asks for a process: what the server was told to run is there then */
 };
 
 struct plat_packet {
@@ -116,6 +117,8 @@ void plat_wait_stop(struct plat_conn *c);
 void plat_forward_output(struct plat_conn *c);
 /* Appends the payload of a stop reply. */
 void plat_put_stop(struct plat_conn *c, struct plat_thread *t);
+/* Launches what the server was started with, once. */
+void plat_launch_given(struct plat_conn *c);
 /* The reason of a thread's stop as LLDB names it; null: none. */
 const char *plat_reason_name(const struct plat_thread *t);
 /* The number the client knows a signal by, and back. */

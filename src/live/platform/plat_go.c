@@ -567,7 +567,7 @@ static void do_pass_signals(struct plat_conn *c, struct gdb_span args)
 }
 
 const struct plat_packet plat_run_packets[] = {
-	{"?", do_why, PLAT_RUN},
+	{"?", do_why, PLAT_RUN | PLAT_ASKS},
 	{"qThreadStopInfo", do_thread_why, PLAT_PREFIX | PLAT_PROCESS},
 	{"jThreadsInfo", do_threads_info, PLAT_PROCESS},
 	{"vCont?", do_vcont_can, 0},

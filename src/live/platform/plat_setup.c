@@ -238,6 +238,23 @@ static int launch(struct plat_conn *c, struct words *w)
 	return status;
 }
 
+void plat_launch_given(struct plat_conn *c)
+{
+	struct words w = {0};
+	if (!c->opts->argv || !c->opts->allow_run || c->had_program)
+		return;
+	c->had_program = true;
+	for (char *const *word = c->opts->argv; *word; word++) {
+		char *own = strdup(*word);
+		if (!own || !VEC_PUSH(&w.list, own)) {
+			free(own);
+			break;
+		}
+	}
+	(void)launch(c, &w);
+	words_fini(&w);
+}
+
 static void launch_failed(struct plat_conn *c, const struct words *w, int status)
 {
 	char text[PATH_MAX + 128];

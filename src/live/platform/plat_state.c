@@ -430,7 +430,7 @@ static void do_xfer(struct plat_conn *c, struct gdb_span args)
 }
 
 const struct plat_packet plat_state_packets[] = {
-	{"qfThreadInfo", do_thread_list, 0},
+	{"qfThreadInfo", do_thread_list, PLAT_ASKS},
 	{"qsThreadInfo", do_thread_end, 0},
 	{"qC", do_current, PLAT_PROCESS},
 	{"qThreadExtraInfo,", do_extra, PLAT_PREFIX | PLAT_PROCESS},
@@ -443,7 +443,7 @@ const struct plat_packet plat_state_packets[] = {
 	{"qSearch:memory:", do_search, PLAT_PREFIX | PLAT_PROCESS},
 	{"qXfer:", do_xfer, PLAT_PREFIX | PLAT_PROCESS},
 	{"T", do_alive, PLAT_PREFIX | PLAT_PROCESS},
-	{"H", do_choose, PLAT_PREFIX},
+	{"H", do_choose, PLAT_PREFIX | PLAT_ASKS},
 	{"g", do_all_regs, PLAT_PREFIX | PLAT_PROCESS},
 	{"G", do_set_all_regs, PLAT_PREFIX | PLAT_PROCESS},
 	{"p", do_reg, PLAT_PREFIX | PLAT_PROCESS},
