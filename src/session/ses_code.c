@@ -85,6 +85,7 @@ struct names {
 };
 
 static bool is_start(void *ctx, uint64_t va);
+static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret);
 
 static const char *comment_of(void *ctx, uint64_t va, char *out, size_t cap)
 {
@@ -173,18 +174,11 @@ static int plain_args(struct ses_text proto)
 }
 
 /* What is known of a callee: of an import by its prototype, of a function of the target by its code. */
-static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret)
+static void ask_callee(const struct names *n, uint32_t func, uint32_t loc, struct dec_callee *ret)
 {
-	const struct names *n = ctx;
 	struct ses_snap *sn = n->sn;
-	uint32_t cnt, loc = space_loc(sn->space, va), func = loc == LOC_NONE ? UINT32_MAX : image_func_starting(sn->im, loc);
-	const struct image_func *funcs = image_funcs(sn->im, &cnt);
-	if (func < cnt && funcs[func].thunk_to != LOC_NONE) {
-		loc = funcs[func].thunk_to;
-		func = image_func_starting(sn->im, loc);
-	}
+	struct arena a = {0};
 	if (loc != LOC_NONE && image_import_at(sn->im, loc)) {
-		struct arena a = {0};
 		int args = plain_args(ses_prototype_at(sn, space_va(sn->space, loc), &a, NULL));
 		/* The first three are what calls of imports are compared by. */
 		if (args >= 0)
@@ -194,9 +188,8 @@ static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret)
 	}
 	/* Of another function of the target nobody knows what it leaves alone, and compilers do. */
 	memcpy(ret->may_keep, ret->changes, sizeof(ret->may_keep));
-	if (func >= cnt || n->depth)
+	if (func == UINT32_MAX || n->depth)
 		return;
-	struct arena a = {0};
 	struct ir_func *f;
 	struct lift_stats stats;
 	struct names deeper = *n;
@@ -207,6 +200,68 @@ static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret)
 		dec_callee_of(f, &opts, ret);
 	err_free(e);
 	arena_fini(&a);
+}
+
+/* By function, what callers of it, and callers' callers, have to know; the same whoever asks first. */
+struct ses_callees {
+	struct known_callee {
+		atomic_uchar state; /* 0: nobody asked, 1: being written, 2: there */
+		struct dec_callee callee;
+	} *list[2];
+};
+
+void ses_callees_free(struct ses_callees *c)
+{
+	if (c) {
+		free(c->list[0]);
+		free(c->list[1]);
+	}
+	free(c);
+}
+
+/* Null: no memory; then each is asked anew. */
+static struct ses_callees *callees_of(struct ses_snap *sn)
+{
+	struct ses_callees *c = sn->callees;
+	uint32_t cnt;
+	if (c)
+		return c;
+	image_funcs(sn->im, &cnt);
+	c = calloc(1, sizeof(*c));
+	if (c) {
+		c->list[0] = calloc(cnt + (size_t)1, sizeof(*c->list[0]));
+		c->list[1] = calloc(cnt + (size_t)1, sizeof(*c->list[1]));
+	}
+	struct ses_callees *none = NULL;
+	if (!c || !c->list[0] || !c->list[1] || !atomic_compare_exchange_strong(&sn->callees, &none, c)) {
+		ses_callees_free(c);
+		return none;
+	}
+	return c;
+}
+
+static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret)
+{
+	const struct names *n = ctx;
+	struct ses_snap *sn = n->sn;
+	uint32_t cnt, loc = space_loc(sn->space, va), func = loc == LOC_NONE ? UINT32_MAX : image_func_starting(sn->im, loc);
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	struct ses_callees *c = func < cnt ? callees_of(sn) : NULL;
+	struct known_callee *k = c ? &c->list[n->depth ? 1 : 0][func] : NULL;
+	if (k && atomic_load_explicit(&k->state, memory_order_acquire) == 2) {
+		*ret = k->callee;
+		return;
+	}
+	if (func < cnt && funcs[func].thunk_to != LOC_NONE) {
+		loc = funcs[func].thunk_to;
+		func = image_func_starting(sn->im, loc);
+	}
+	ask_callee(n, func < cnt ? func : UINT32_MAX, loc, ret);
+	unsigned char nobody = 0;
+	if (!k || !atomic_compare_exchange_strong(&k->state, &nobody, 1))
+		return;
+	k->callee = *ret;
+	atomic_store_explicit(&k->state, 2, memory_order_release);
 }
 
 static bool is_start(void *ctx, uint64_t va)

@@ -79,7 +79,10 @@ struct ses_snap {
 	struct ses_typed *typed;
 	uint32_t typed_cnt;
 	atomic_bool has_typed;
+	struct ses_callees *_Atomic callees; /* of ses_code.c: what is known of functions that are called */
 };
+
+void ses_callees_free(struct ses_callees *c);
 
 /* How a file is read, beside what it says itself; without padding, to be compared as bytes. */
 struct ses_load {
