@@ -24,6 +24,7 @@ bool dec_pass_is_optional(enum dec_pass p)
 
 static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret)
 {
+	const struct ir_func *before = d->f;
 	struct err *e;
 	switch (p) {
 	case DEC_P_SSA:
@@ -31,10 +32,10 @@ static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret
 		return e ? e : dec_dead(d);
 	case DEC_P_STACK:
 		e = dec_stack(d);
-		return e ? e : dec_dead(d);
+		return e || d->f == before ? e : dec_dead(d);
 	case DEC_P_RANGE:
-		e = dec_range(d);
-		return e ? e : dec_dead(d);
+		/* What it leaves is for the next pass to clear away. */
+		return dec_range(d);
 	case DEC_P_DEAD:
 		e = dec_state(d);
 		return e ? e : dec_dead(d);

@@ -49,6 +49,7 @@ struct stack {
 	uint32_t sp_block, sp_blocks; /* the last block that sets it for a call, and how many do */
 	bool has_other_sp;       /* calls have different ones, or a return has not the entry's */
 	bool is_sp_put;          /* in the copy */
+	bool has_canary;
 	struct call {
 		int32_t sp;
 		int32_t args;    /* bytes there that are arguments; -1: not known */
@@ -234,6 +235,7 @@ static void look_at(struct stack *s, uint32_t id, uint32_t block)
 			add_access(s, id, off_of(s, rec->a), bytes, true, false);
 		else
 			escape(s, rec->a);
+		s->has_canary |= dec_is_canary(s->d, s->f, rec);
 		return;
 	case IR_STORE:
 		if (off_of(s, rec->a) != OFF_NONE)
@@ -577,9 +579,9 @@ struct err *dec_stack(struct dec *d)
 {
 	struct stack s = {.d = d, .f = d->f, .a = d->arena, .entry_sp = UINT32_MAX, .escaped = INT32_MAX,
 			  .call_sp = OFF_NONE, .sp_block = UINT32_MAX};
-	struct err *e = dec_copy_init(&s.c, d);
-	if (e)
-		return e;
+	struct err *e = NULL;
+	if (!dec_graph_make(d->f, d->arena, &s.c.g))
+		return &err_nomem;
 	s.off = ARENA_RAW_ARRAY(s.a, int32_t, s.f->rec_cnt + (size_t)1);
 	s.slots = ARENA_ARRAY(s.a, struct slot, SLOT_MAX);
 	s.slot_of = ARENA_ARRAY(s.a, uint16_t, s.f->rec_cnt + (size_t)1);
@@ -598,6 +600,11 @@ struct err *dec_stack(struct dec *d)
 		memset(s.slot_of, 0, (s.f->rec_cnt + (size_t)1) * sizeof(*s.slot_of));
 	if (s.slot_cnt && s.escaped != INT32_MAX)
 		d->assumes |= DEC_A_FRAME;
+	if (!s.slot_cnt && !s.has_canary && !has_one_sp(&s))
+		return NULL;
+	e = dec_copy_init(&s.c, d);
+	if (e)
+		return e;
 	s.c.ctx = &s;
 	s.c.begin = begin;
 	s.c.rec = rec_of;
