@@ -153,8 +153,6 @@ _must_use_ struct err *dec_ssa(struct dec *d);
 /* Of a lifted function: argument locations it may read the entry's value of, or hand on; what it changes. */
 _must_use_ struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret);
 _must_use_ struct err *dec_stack(struct dec *d);
-/* Bytes of arguments on the stack a function in SSA form may read; -1: not known. */
-_must_use_ struct err *dec_stack_args(struct dec *d, int32_t *ret);
 _must_use_ struct err *dec_range(struct dec *d);
 _must_use_ struct err *dec_state(struct dec *d);
 _must_use_ struct err *dec_dead(struct dec *d);

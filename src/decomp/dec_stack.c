@@ -55,7 +55,6 @@ struct stack {
 		int32_t args;    /* bytes there that are arguments; -1: not known */
 	} *calls;
 	uint32_t call_cnt, call_cap;
-	bool args_escape;        /* an address of an argument on the stack is known to others */
 	bool is_open;            /* the frame is somebody else's, too */
 	bool failed;
 	struct slot *slots;
@@ -85,7 +84,6 @@ static void escape(struct stack *s, ir_ref r)
 		at = s->from[ir_index(r)];
 	if (at != OFF_NONE && at < s->escaped)
 		s->escaped = at;
-	s->args_escape |= at != OFF_NONE && at >= (int32_t)s->d->conv.ptr_bytes;
 }
 
 static void escape_any(void *ctx, ir_ref r)
@@ -612,30 +610,4 @@ struct err *dec_stack(struct dec *d)
 	if (!e)
 		fill_phis(&s);
 	return e;
-}
-
-struct err *dec_stack_args(struct dec *d, int32_t *ret)
-{
-	struct stack s = {.d = d, .f = d->f, .a = d->arena, .entry_sp = UINT32_MAX, .escaped = INT32_MAX,
-			  .call_sp = OFF_NONE, .sp_block = UINT32_MAX};
-	int32_t word = (int32_t)d->conv.ptr_bytes, end = word;
-	s.off = ARENA_RAW_ARRAY(s.a, int32_t, s.f->rec_cnt + (size_t)1);
-	s.from = ARENA_RAW_ARRAY(s.a, int32_t, s.f->rec_cnt + (size_t)1);
-	*ret = -1;
-	if (!s.off || !s.from || !dec_graph_make(d->f, d->arena, &s.c.g))
-		return &err_nomem;
-	bool is_closed = look(&s);
-	if (s.failed || s.args_escape || (!is_closed && s.entry_sp != UINT32_MAX))
-		return NULL;
-	for (uint32_t b = 0; b < s.f->block_cnt; b++) {
-		const struct ir_rec *last = ir_terminator(s.f, b);
-		int32_t more = last && last->op == IR_IJMP ? dec_callee_at(d, s.f, last).stack_args : 0;
-		if (more < 0)
-			return NULL;
-		end = more + word > end ? more + word : end;
-	}
-	for (uint32_t i = 0; i < s.access_cnt; i++)
-		end = s.accesses[i].at + s.accesses[i].len > end ? s.accesses[i].at + s.accesses[i].len : end;
-	*ret = end - word;
-	return NULL;
 }
