@@ -307,6 +307,10 @@ static struct node nodes[NODE_MAX];
 static uint16_t node_cnt;
 static uint16_t by_op[IR_OP_COUNT][PER_OP_MAX];
 static uint8_t by_op_cnt[IR_OP_COUNT];
+/* Of the same rules: what their operands have to be. */
+static struct chance {
+	uint8_t kind, cnt, type[2], op[2];
+} chances[IR_OP_COUNT][PER_OP_MAX];
 static bool is_broken; /* a row that cannot be read: a mistake of ours, seen by every test */
 
 static unsigned word_len(const char *s)
@@ -409,8 +413,16 @@ static void read_rules(void)
 		rules[i].result = read_term(&r, 0);
 		uint8_t op = nodes[rules[i].pattern].op;
 		is_broken |= *p || *r || by_op_cnt[op] == PER_OP_MAX;
-		if (by_op_cnt[op] < PER_OP_MAX)
-			by_op[op][by_op_cnt[op]++] = i;
+		if (by_op_cnt[op] == PER_OP_MAX)
+			continue;
+		const struct node *n = &nodes[rules[i].pattern];
+		struct chance *c = &chances[op][by_op_cnt[op]];
+		*c = (struct chance){.kind = n->kind, .cnt = n->kid_cnt};
+		for (unsigned k = 0; k < n->kid_cnt && k < 2; k++) {
+			c->type[k] = nodes[n->kids[k]].type;
+			c->op[k] = nodes[n->kids[k]].op;
+		}
+		by_op[op][by_op_cnt[op]++] = i;
 	}
 }
 
@@ -548,29 +560,28 @@ static ir_ref make(struct dec_match *m, const struct node *n, enum ir_width plac
 	return dec_op(m->b, &rec);
 }
 
-/* Whether an operand has no chance to match. */
-static inline bool is_other(const struct dec_build *b, const struct node *n, ir_ref r)
+/* Whether an operand may match: `op` is that of its record, IR_OP_NONE for a constant. */
+static inline bool may_be(uint8_t type, uint8_t wanted, uint8_t op)
 {
-	if (n->type == N_OP)
-		return ir_tag(r) != IR_TAG_VALUE || b->f->recs[ir_index(r)].op != n->op;
-	return (n->type == N_CONST || n->type == N_NUMBER) && ir_tag(r) != IR_TAG_CONST;
+	return type == N_OP ? op == wanted && op != IR_OP_NONE : type == N_VALUE || op == IR_OP_NONE;
 }
 
-static bool has_no_chance(const struct dec_build *b, const struct node *n, const struct ir_rec *rec)
+static inline uint8_t op_of(const struct dec_build *b, ir_ref r)
 {
-	if (n->kind && rec->kind != n->kind)
-		return true;
-	bool other_a = is_other(b, &nodes[n->kids[0]], rec->a), other_b = n->kid_cnt > 1 && is_other(b, &nodes[n->kids[1]], rec->b);
-	if (!other_a && !other_b)
+	return ir_tag(r) == IR_TAG_VALUE ? b->f->recs[ir_index(r)].op : (uint8_t)IR_OP_NONE;
+}
+
+/* Told by the operations of its operands alone: most rules are not looked at closer. */
+static inline bool has_chance(const struct chance *c, uint8_t kind, uint8_t a, uint8_t b, bool may_turn)
+{
+	if (c->kind && c->kind != kind)
 		return false;
-	return !dec_commutes((enum ir_op)rec->op, (enum ir_kind)rec->kind) || is_other(b, &nodes[n->kids[0]], rec->b) ||
-	       is_other(b, &nodes[n->kids[1]], rec->a);
+	return (may_be(c->type[0], c->op[0], a) && (c->cnt < 2 || may_be(c->type[1], c->op[1], b))) ||
+	       (may_turn && c->cnt > 1 && may_be(c->type[0], c->op[0], b) && may_be(c->type[1], c->op[1], a));
 }
 
 static ir_ref apply(struct dec_build *b, const struct rule *rule, const struct ir_rec *rec)
 {
-	if (has_no_chance(b, &nodes[rule->pattern], rec))
-		return IR_REF_NONE;
 	struct dec_match m;
 	m.b = b;
 	m.rec = rec;
@@ -590,7 +601,11 @@ ir_ref dec_rules(struct dec_build *b, const struct ir_rec *rec)
 {
 	if (!is_ready())
 		return IR_REF_NONE;
+	uint8_t op_a = op_of(b, rec->a), op_b = rec->b == IR_REF_NONE ? (uint8_t)IR_OP_NONE : op_of(b, rec->b);
+	bool may_turn = dec_commutes((enum ir_op)rec->op, (enum ir_kind)rec->kind);
 	for (unsigned i = 0; i < by_op_cnt[rec->op] && by_op[rec->op][i] + b->rules_off < ARRAY_LEN(rules); i++) {
+		if (!has_chance(&chances[rec->op][i], rec->kind, op_a, op_b, may_turn))
+			continue;
 		ir_ref r = apply(b, &rules[by_op[rec->op][i]], rec);
 		if (r != IR_REF_NONE)
 			return r;
