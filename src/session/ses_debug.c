@@ -11,7 +11,7 @@
 static struct err *open_link(struct ses_debug *s, const struct ses_debug_opts *o, const struct reach_wait *wait, struct reach_link *ret)
 {
 	if (!o->where) {
-		struct err *e = plat_stub_start(&(struct plat_opts){.allow_run = true, .own_stdio = true}, &s->stub);
+		struct err *e = plat_stub_start(&(struct plat_opts){.allow_run = true, .own_stdio = !o->is_apart}, &s->stub);
 		int fd = s->stub.fd;
 		s->stub.fd = -1;
 		return e ? e : reach_link_fd(fd, ret);

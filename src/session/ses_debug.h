@@ -19,6 +19,7 @@ struct ses_debug_opts {
 	const char *const *argv;   /* the program and its words; of a server what `run` starts there */
 	size_t argc;
 	struct ses *ses;           /* the program's database, borrowed; null: none */
+	bool is_apart;             /* a program started here has a terminal of its own, whose output comes to `output` */
 	unsigned silence_ms;       /* how long a server may say nothing; 0: 10 s */
 	const atomic_bool *cancel; /* may be null */
 	/* What the target prints, where its output comes over the connection. */

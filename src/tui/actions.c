@@ -15,7 +15,8 @@ const struct tui_action_info *tui_action_info(enum tui_action a)
 
 const char *tui_group_name(enum tui_group g)
 {
-	static const char *const names[TUI_GROUP_COUNT] = {"Moving", "Going places", "Finding", "Views", "Editing", "scry", "Not there yet"};
+	static const char *const names[TUI_GROUP_COUNT] = {"Moving", "Going places", "Finding", "Views", "Editing", "Running programs",
+						      "scry", "Not there yet"};
 	return names[g];
 }
 

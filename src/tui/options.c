@@ -27,7 +27,7 @@ static void drop(int *cnt, char ***words, int n)
 
 bool tui_option(int *cnt, char ***words)
 {
-	static const char *const valued[][2] = {{"--keys", "SCRY_KEYS"}, {"--color", "SCRY_COLOR"}, {"--rpc", "SCRY_RPC"}};
+	static const char *const valued[][2] = {{"--keys", "SCRY_KEYS"}, {"--color", "SCRY_COLOR"}, {"--rpc", "SCRY_RPC"}, {"--trace", "SCRY_TRACE"}};
 	const char *word = (*words)[1];
 	for (size_t i = 0; i < ARRAY_LEN(valued); i++) {
 		size_t len = strlen(valued[i][0]);

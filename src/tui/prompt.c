@@ -26,6 +26,8 @@ static const char *const labels[TUI_PROMPT_COUNT] = {
 	[TUI_PROMPT_DEFINE] = "data of type: ",
 	[TUI_PROMPT_TRACE] = "trace: ",
 	[TUI_PROMPT_LIVE_FIND] = "find: ",
+	[TUI_PROMPT_WRITTEN] = "written: ",
+	[TUI_PROMPT_DEBUG] = "debug: ",
 	[TUI_PROMPT_EXPORT] = "write findings to: ",
 };
 
@@ -103,6 +105,14 @@ static void accept(struct tui *t)
 		tui_live_accept(t, kind, p->text);
 		return;
 	}
+	if (kind == TUI_PROMPT_WRITTEN) {
+		tui_dock_written(t, p->text);
+		return;
+	}
+	if (kind == TUI_PROMPT_DEBUG) {
+		tui_dock_accept(t, p->text);
+		return;
+	}
 	if (kind == TUI_PROMPT_DEFINE) {
 		tui_define_accept(t, p->text);
 		return;
@@ -115,6 +125,8 @@ static void accept(struct tui *t)
 		tui_search_start(t, p->text, kind == TUI_PROMPT_SEARCH_ALL, kind == TUI_PROMPT_SEARCH_BACK);
 		return;
 	}
+	if (tui_dock_goto(t, p->text))
+		return;
 	struct err *e = ses_resolve(t->snap, p->text, &va);
 	if (e)
 		tui_say_err(t, e);

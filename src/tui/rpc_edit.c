@@ -106,7 +106,7 @@ struct err *tui_edit_begin(struct tui_call *c, const struct ops_op *op)
 const char *tui_method_comes_with(const char *name)
 {
 	static const struct { const char *name, *with; } coming[] = {
-		{"trace", "live tracing"}, {"probe", "live tracing"}, {"debug", "the debugger"},
+		{"probe", "live tracing"}, {"debug", "the debugger"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(coming); i++) {
 		if (!strcmp(coming[i].name, name))

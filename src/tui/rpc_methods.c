@@ -111,7 +111,7 @@ static void put_action(const struct tui *t, struct json *j, enum tui_action a)
 	static const struct { uint16_t bit; const char *name; } places[] = {
 		{TUI_IN_LISTING, "listing"}, {TUI_IN_HEX, "hex"}, {TUI_IN_LIST, "list"}, {TUI_IN_GRAPH, "graph"},
 		{TUI_IN_MARKS, "bookmarks"}, {TUI_IN_JOURNAL, "journal"}, {TUI_IN_TYPES, "types"}, {TUI_IN_C, "C"},
-		{TUI_IN_PROPOSALS, "proposals"}};
+		{TUI_IN_PROPOSALS, "proposals"}, {TUI_IN_LIVE, "live"}};
 	const struct tui_action_info *info = tui_action_info(a);
 	json_obj(j);
 	put_str(j, "name", info->name);
@@ -215,6 +215,8 @@ static const struct tui_method methods[] = {
 	 {P("target", STR, "an address in it, or its name (where the cursor is)")}, tui_verb_pseudocode, NULL},
 	{"ui.toggle_view", TUI_M_ACT, "C of the function and back to the listing; in a split the other side leads", {{0}},
 	 tui_verb_toggle_view, NULL},
+	{"ui.trace", TUI_M_ACT, "walk the log of a program that ran",
+	 {{"seek", TUI_P_STR, true, "next, prev, over, over_back, here_next, here_prev, !50 (percent), !=1200 (a step)"}}, tui_verb_trace, NULL},
 	{"ui.hex", TUI_M_ACT, "hex view and back", {{0}}, tui_verb_hex, NULL},
 	{"ui.graph", TUI_M_ACT, "the graph of the function",
 	 {P("action", STR, "show, open, close, toggle, zoom, entry, succ, pred, next, prev, block (show)"),

@@ -276,6 +276,16 @@ void tui_put_state(struct tui *t, struct json *j)
 	put_str(j, "text", t->message);
 	put_bool(j, "bad", *t->message && t->is_message_bad);
 	json_end_obj(j);
+	uint64_t step, steps;
+	json_key(j, "trace");
+	if (tui_dock_step(t, &step, &steps)) {
+		json_obj(j);
+		put_num(j, "step", step);
+		put_num(j, "steps", steps);
+		json_end_obj(j);
+	} else {
+		json_null(j);
+	}
 	json_key(j, "list");
 	if (tui_view_ops(v)->list) {
 		json_obj(j);

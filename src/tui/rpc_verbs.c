@@ -305,6 +305,24 @@ struct err *tui_verb_hex(struct tui_call *c)
 	return step_action(c, TUI_VIEW_HEX);
 }
 
+struct err *tui_verb_trace(struct tui_call *c)
+{
+	static const struct { const char *name; enum tui_action a; } moves[] = {
+		{"next", TUI_TIME_NEXT}, {"prev", TUI_TIME_PREV}, {"over", TUI_TIME_OVER}, {"over_back", TUI_TIME_OVER_PREV},
+		{"here_next", TUI_TIME_HERE_NEXT}, {"here_prev", TUI_TIME_HERE_PREV}};
+	const char *what = tui_arg_str(c, 0);
+	for (size_t i = 0; i < ARRAY_LEN(moves); i++)
+		if (!strcmp(what, moves[i].name)) {
+			tui_put_away(c->t);
+			return step_action(c, moves[i].a);
+		}
+	tui_put_away(c->t);
+	if (!tui_dock_goto(c->t, what))
+		return no_such("step", what,
+			       "next, prev, over, over_back, here_next, here_prev, !50 (percent), !=1200 (a step); with scry --trace LOG");
+	return NULL;
+}
+
 struct err *tui_verb_show(struct tui_call *c)
 {
 	char name[40];

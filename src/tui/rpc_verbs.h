@@ -19,6 +19,7 @@ struct err *tui_verb_show(struct tui_call *c);
 struct err *tui_verb_pseudocode(struct tui_call *c);
 struct err *tui_verb_toggle_view(struct tui_call *c);
 struct err *tui_verb_hex(struct tui_call *c);
+struct err *tui_verb_trace(struct tui_call *c);
 struct err *tui_verb_graph(struct tui_call *c);
 struct err *tui_verb_xrefs(struct tui_call *c);
 struct err *tui_verb_symbols(struct tui_call *c);

@@ -371,6 +371,9 @@ static struct err *show(struct loop *l)
 	l->tui.job_fd = l->job_fd;
 	l->tui.grid.is_ascii = !l->caps.is_utf8;
 	l->tui.is_light = l->caps.is_light;
+	const char *trace = getenv("SCRY_TRACE");
+	if (trace && *trace)
+		tui_dock_trace(&l->tui, trace);
 	if (add_source(l, ses_event_fd(l->ses), SRC_SES))
 		return err_os(errno, "event loop");
 	watch_store(l);

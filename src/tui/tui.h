@@ -21,8 +21,8 @@ void tui_join_operations(void);
 
 /*
  * Takes an option of the workbench from the front of the words (those after words[0]) and gives true: --keys NAME,
- * --color DEPTH, --rpc SOCKET (docs/driving.md),
- * --no-CAPABILITY. Each is a spelling of a variable of the environment: SCRY_KEYS, SCRY_COLOR, SCRY_RPC, SCRY_NO.
+ * --color DEPTH, --rpc SOCKET (docs/driving.md), --trace LOG (docs/debugging.md),
+ * --no-CAPABILITY. Each is a spelling of a variable of the environment: SCRY_KEYS, SCRY_COLOR, SCRY_RPC, SCRY_TRACE, SCRY_NO.
  */
 bool tui_option(int *words_cnt, char ***words);
 

@@ -413,6 +413,7 @@ enum tui_prompt_kind { TUI_PROMPT_NONE, TUI_PROMPT_GOTO, TUI_PROMPT_SEARCH, TUI_
 		       TUI_PROMPT_RETYPE, TUI_PROMPT_PROTOTYPE,
 		       TUI_PROMPT_BOOKMARK, TUI_PROMPT_EXPORT,
 		       TUI_PROMPT_DEFINE, TUI_PROMPT_TRACE, TUI_PROMPT_LIVE_FIND,
+		       TUI_PROMPT_WRITTEN, TUI_PROMPT_DEBUG,
 		       TUI_PROMPT_COUNT };
 
 #define TUI_HISTORY_MAX 16
@@ -682,6 +683,31 @@ bool tui_probe_draw(struct tui *t, struct cells_pen *p, uint64_t va, enum term_r
 bool tui_probe_next(const struct tui *t, size_t *at, uint64_t *ret_va);
 void tui_probes_fini(struct tui *t);
 
+/* --- dock.c, dock_draw.c: a program that is debugged, or the log of one that ran --- */
+
+struct tui_dock;
+bool tui_dock_act(struct tui *t, enum tui_action a); /* false: not mine */
+/* Reads a log, in a job. */
+void tui_dock_trace(struct tui *t, const char *path);
+/* Where the log is; false: none is loaded. */
+bool tui_dock_step(const struct tui *t, uint64_t *ret_step, uint64_t *ret_steps);
+/* What was typed at the prompts: a place in the log ("!50"; false: it is none), a register, a server or command. */
+bool tui_dock_goto(struct tui *t, const char *text);
+void tui_dock_written(struct tui *t, const char *text);
+void tui_dock_accept(struct tui *t, const char *text);
+bool tui_dock_cancel(struct tui *t);
+/* The jobs are about to be waited for; they ended. */
+void tui_dock_stop(struct tui *t);
+void tui_dock_fini(struct tui *t);
+/* Columns beside the main pane, 0: it is not shown. */
+int tui_dock_width(const struct tui *t, int w);
+void tui_dock_draw(struct tui *t, struct cells_rect r);
+/* The ground of a line of code: now, past, ahead; ROLE_BG elsewhere. */
+enum term_role tui_dock_bg(const struct tui *t, uint64_t va);
+bool tui_dock_has_break(const struct tui *t, uint64_t va);
+/* Bytes as they are in the target or were at the step; false: nothing runs. */
+bool tui_dock_bytes(struct tui *t, uint64_t va, uint32_t len, uint8_t *out, bool *known);
+
 /* --- the whole ------------------------------------------------------------------------------------------------------------ */
 
 struct tui {
@@ -789,6 +815,7 @@ struct tui {
 	struct tui_job *refresh_job;   /* reads what others committed */
 	uint64_t refresh_due_ns, refresh_last_ns; /* when the next one is due, 0: not; began */
 
+	struct tui_dock *dock;         /* null: neither a log nor a debugger */
 	struct tui_job *jobs;
 	int job_fd;                    /* eventfd for jobs that ended, -1: run jobs at once */
 	uint64_t click_ns;             /* double clicks */

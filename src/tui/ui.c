@@ -157,7 +157,9 @@ void tui_fini(struct tui *t)
 {
 	tui_place_save(t);
 	tui_live_fini(t);
+	tui_dock_stop(t);
 	tui_jobs_reap(t, true);
+	tui_dock_fini(t);
 	tui_probes_fini(t);
 	tui_edits_finish(t);
 	for (int v = 0; v < TUI_V_COUNT; v++) {
@@ -201,6 +203,12 @@ bool tui_resize(struct tui *t, int w, int h)
 void tui_take_session(struct tui *t, struct ses *s)
 {
 	struct ses_snap *old = t->snap;
+	/* What runs is of the program that was shown. */
+	if (t->dock) {
+		tui_dock_stop(t);
+		tui_jobs_reap(t, true);
+		tui_dock_fini(t);
+	}
 	tui_search_cancel(t);
 	tui_found_fini(t);
 	*t->changed = '\0';
@@ -602,6 +610,10 @@ static void draw_panes(struct tui *t)
 	t->main_rect = (struct cells_rect){w, 1, MAX(t->grid.w - w, 0), h};
 	if (is_narrow && show)
 		t->main_rect.w = 0;
+	int dock = tui_dock_width(t, t->main_rect.w);
+	t->main_rect.w -= dock;
+	if (dock)
+		tui_dock_draw(t, (struct cells_rect){t->main_rect.x + t->main_rect.w, 1, dock, h});
 	if (t->main_rect.w) {
 		if (views[t->main_view]->list && !views[t->main_view]->draw)
 			tui_list_draw(t, &t->lists[t->main_view], t->main_rect, !t->focus_functions);
@@ -657,6 +669,8 @@ static void cancel(struct tui *t)
 	enum tui_view v = tui_focus(t);
 	if (t->search_job)
 		tui_search_cancel(t);
+	else if (tui_dock_cancel(t))
+		t->is_dirty = true;
 	else if (tui_found_cancel(t))
 		tui_say(t, false, "search stopped; what was found stays");
 	else if (t->overlay_cnt)
@@ -964,7 +978,8 @@ void tui_act(struct tui *t, enum tui_action a)
 		tui_open_row(t);
 		return;
 	}
-	if (!act_view(t, a) && !act_find(t, a) && !tui_probes_act(t, a) && !tui_edit_act(t, a) && !tui_define_act(t, a) && !tui_typing_act(t, a))
+	if (!act_view(t, a) && !act_find(t, a) && !tui_probes_act(t, a) && !tui_dock_act(t, a) &&
+	    !tui_edit_act(t, a) && !tui_define_act(t, a) && !tui_typing_act(t, a))
 		act_scry(t, a);
 }
 

@@ -485,6 +485,18 @@ static uint32_t probed_line(const struct tui_c_made *m, uint64_t va)
 	return 0;
 }
 
+/* Where the program is or was in the statement of a line, the nearest to now. */
+static enum term_role line_trail(const struct tui *t, const struct tui_c_made *m, uint32_t line)
+{
+	enum term_role best = ROLE_BG;
+	const struct ses_c_line *l = &m->c.lines[line];
+	for (uint32_t i = 0; t->dock && i < l->addr_cnt && best != ROLE_BG_NOW; i++) {
+		enum term_role bg = tui_dock_bg(t, m->c.addrs[l->first_addr + i]);
+		best = bg != ROLE_BG ? bg : best;
+	}
+	return best;
+}
+
 static void draw_line(struct tui *t, struct cells_rect r, const struct tui_c_made *m, uint32_t line, const struct look *look)
 {
 	const struct tui_c *c = &t->c;
@@ -492,7 +504,8 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct tui_c_mad
 	bool is_current = line == c->line || (c->line > line && c->line - line <= hidden);
 	bool is_selected = c->is_selecting && line >= MIN(c->line, c->anchor) && line <= MAX(c->line, c->anchor);
 	bool is_linked = look->has_listing && line_has(m, line, t->listing.va);
-	enum term_role bg = is_current || is_linked ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : ROLE_BG;
+	enum term_role trail = line_trail(t, m, line);
+	enum term_role bg = trail == ROLE_BG_NOW ? trail : is_current || is_linked ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : trail;
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_KEY, bg);
 	cells_fill(&t->grid, r, p.st);
 	cells_put(&t->grid, p.x++, p.y, is_current ? '>' : is_selected ? '+' : is_linked ? cells_glyph(&t->grid, GLYPH_V) : ' ', p.st);

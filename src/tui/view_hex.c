@@ -135,6 +135,13 @@ static void draw_row(struct tui *t, struct cells_rect r, uint64_t va)
 	uint64_t off;
 	ses_bytes(t->snap, va, ROW_LEN, bytes, mapped);
 	ses_original_bytes(t->snap, va, ROW_LEN, original, NULL);
+	uint8_t live[ROW_LEN];
+	bool known[ROW_LEN];
+	bool has_live = tui_dock_bytes(t, va, ROW_LEN, live, known);
+	for (int i = 0; i < ROW_LEN && has_live; i++) {
+		bytes[i] = known[i] ? live[i] : bytes[i];
+		mapped[i] |= known[i];
+	}
 	bool is_patched = memcmp(bytes, original, ROW_LEN) != 0;
 	struct cells_pen p = tui_pen(t, r, 0, is_patched ? ROLE_WARN : ROLE_KEY, ROLE_BG);
 	cells_str(&p, t->hex.va - va < ROW_LEN ? ">" : is_patched ? "*" : " ");

@@ -410,14 +410,17 @@ static void draw_line(struct tui *t, struct cells_rect r, const struct ses_head 
 	bool is_current = h->va == l->va && h->sub == l->sub;
 	bool is_selected = t->is_selecting && tui_select_has(t, h->va, h->sub);
 	bool is_linked = look->has_c && is_item_line(h) && tui_c_links(t, h->va);
-	look->bg = is_current || is_linked ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : ROLE_BG;
+	enum term_role trail = is_item_line(h) ? tui_dock_bg(t, h->va) : ROLE_BG;
+	look->bg = trail == ROLE_BG_NOW ? trail : is_current || is_linked ? ROLE_BG_LINE : is_selected ? ROLE_BG_WORD : trail;
 	struct cells_pen p = tui_pen(t, r, 0, ROLE_ADDR, look->bg);
 	look->marks_operand = is_current;
 	look->off = l->off;
 	cells_fill(&t->grid, r, p.st);
 	p.st.fg = ROLE_KEY;
 	bool in_block = is_linked || (look->block_va <= h->va && h->va < look->block_end);
-	cells_put(&t->grid, p.x++, p.y, is_current ? '>' : is_selected ? '+' : in_block ? cells_glyph(&t->grid, GLYPH_V) : ' ', p.st);
+	bool has_break = is_item_line(h) && tui_dock_has_break(t, h->va);
+	cells_put(&t->grid, p.x++, p.y,
+		  has_break ? '@' : is_current ? '>' : is_selected ? '+' : in_block ? cells_glyph(&t->grid, GLYPH_V) : ' ', p.st);
 	p.col++;
 	p.st.fg = ROLE_ADDR;
 	if (r.w >= 36)

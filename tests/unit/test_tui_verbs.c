@@ -474,11 +474,13 @@ static void test_other_keys(void **state)
 	keys("Esc ? 'thing Enter");
 	assert_true(page_has("found"));
 	keys("F9");
-	assert_true(page_has("unsupported: Run: comes with the debugger"));
+	assert_true(page_has("outside of any sandbox"));
+	keys("n F7");
+	assert_true(page_has("nothing is debugged"));
 	keys("]");
-	assert_true(page_has("comes with traces"));
+	assert_true(page_has("no trace is loaded"));
 	keys(", l");
-	assert_true(page_has("! unsupported: Run"));
+	assert_true(page_has("! no trace is loaded"));
 	keys("Esc Ctrl+S");
 	assert_true(page_has("nothing waits to be saved"));
 	keys("Z");

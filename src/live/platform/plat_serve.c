@@ -53,13 +53,17 @@ struct err *plat_serve(const struct plat_opts *opts, int in_fd, int out_fd)
 	return e;
 }
 
-/* The process of a connection: nothing of ours but `fd`. */
+/*
+ * The process of a connection: nothing of ours but `fd`. It goes with `parent`, 0: with the connection alone, since a parent's death is told of when
+ * the thread ends that made the child.
+ */
 static void serve_child(const struct plat_opts *opts, int fd, pid_t parent)
 {
 	sigset_t set;
 	/* What it launched goes with it; and it goes with us. */
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
+	if (parent)
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (parent && getppid() != parent)
 		_exit(0);
 	sigemptyset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
@@ -116,13 +120,12 @@ struct err *plat_listen_run(const struct plat_listen *l)
 struct err *plat_stub_start(const struct plat_opts *opts, struct plat_stub *ret)
 {
 	int fds[2];
-	pid_t self = getpid();
 	*ret = (struct plat_stub){.fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
 		return err_os(errno, "socketpair");
 	pid_t pid = fork();
 	if (!pid)
-		serve_child(opts, fds[1], self);
+		serve_child(opts, fds[1], 0);
 	close(fds[1]);
 	if (pid < 0) {
 		struct err *e = err_os(errno, "fork");

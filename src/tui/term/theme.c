@@ -49,6 +49,9 @@ static const struct role_look looks[] = {
 	{ROLE_BG_DIALOG, 0x1b2028, 0xf1f3f6, 0, 7, 0},
 	{ROLE_BG_BAR, 0x2b323d, 0xdde2e9, 7, 0, CELLS_REVERSE},
 	{ROLE_BG_SELECT, 0x2a5a91, 0x0b59a6, 7, 4, CELLS_REVERSE},
+	{ROLE_BG_NOW, 0x3a2a10, 0xffeccc, 5, 3, CELLS_REVERSE},
+	{ROLE_BG_PAST, 0x162637, 0xe6f0ff, 0, 7, 0},
+	{ROLE_BG_AHEAD, 0x27203a, 0xf3eafd, 0, 7, 0},
 };
 
 void term_theme(struct term_palette *ret, int is_light)

@@ -20,6 +20,7 @@ enum term_role {
 	ROLE_SELECT,
 	/* grounds */
 	ROLE_BG, ROLE_BG_LINE, ROLE_BG_WORD, ROLE_BG_DIALOG, ROLE_BG_BAR, ROLE_BG_SELECT,
+	ROLE_BG_NOW, ROLE_BG_PAST, ROLE_BG_AHEAD, /* where a program is, was, will be */
 	ROLE_COUNT
 };
 
