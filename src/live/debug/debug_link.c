@@ -97,15 +97,15 @@ static void print_output(struct debug_link *l, struct gdb_span reply)
 /* Waits until the target, which runs, says something, and asks it to stop when somebody wants that. */
 static struct err *await_stop(struct debug_link *l, uint64_t *until_ns)
 {
-	struct err *e = reach_flush(l->conn);
-	while (!e && !reach_has_item(l->conn)) {
+	for (bool has_item = false;;) {
+		struct err *e = reach_peek(l->conn, &has_item);
+		if (e || has_item)
+			return e;
 		struct pollfd p[2] = {{.fd = reach_conn_fd(l->conn), .events = POLLIN}, {.fd = *until_ns ? -1 : l->wake_fd, .events = POLLIN}};
 		int n = poll(p, 2, SLICE_MS);
 		if (n < 0 && errno != EINTR)
 			return err_os(errno, "poll");
 		bool is_cancelled = l->cancel && atomic_load(l->cancel);
-		if (n > 0 && p[0].revents)
-			break;
 		uint64_t v;
 		if (!*until_ns && (is_cancelled || (n > 0 && p[1].revents && read(l->wake_fd, &v, sizeof(v)) > 0))) {
 			*until_ns = reach_now_ns() + stop_grace_ns;
@@ -113,8 +113,9 @@ static struct err *await_stop(struct debug_link *l, uint64_t *until_ns)
 		} else if (*until_ns && reach_now_ns() > *until_ns) {
 			e = err_new(ERR_TIMEOUT, "the target was asked to stop and does not");
 		}
+		if (e)
+			return e;
 	}
-	return e;
 }
 
 static struct err *take_replies(struct debug_link *l, struct debug_batch *b, bool has_stop)

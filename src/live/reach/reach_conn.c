@@ -488,6 +488,23 @@ bool reach_has_item(const struct reach_conn *c)
 	return c->in.pos < c->in.in.len;
 }
 
+static bool skip_acks(struct reach_conn *c)
+{
+	while (c->in.pos < c->in.in.len && c->in.in.data[c->in.pos] == '+')
+		c->in.pos++;
+	return c->in.pos < c->in.in.len;
+}
+
+struct err *reach_peek(struct reach_conn *c, bool *ret_has_item)
+{
+	struct err *e = push_out(c);
+	*ret_has_item = skip_acks(c);
+	if (!e && !*ret_has_item)
+		e = fill(c);
+	*ret_has_item = *ret_has_item || skip_acks(c);
+	return e;
+}
+
 uint64_t reach_turn_cnt(const struct reach_conn *c)
 {
 	return c->turn_cnt;

@@ -45,6 +45,8 @@ struct reach_reply {
  * gone), bad_input (what came is no protocol); after all but timeout and cancelled nothing more can be had. Nothing may be asked when
  * nothing is open. */
 _must_use_ struct err *reach_reply(struct reach_conn *c, struct reach_reply *ret);
+/* Writes and reads what can be now, waiting for nothing: whether there is more than acknowledgements, so that reach_reply() is worth it. */
+_must_use_ struct err *reach_peek(struct reach_conn *c, bool *ret_has_item);
 /* Writes what can be written now of what was sent; waits for nothing. */
 _must_use_ struct err *reach_flush(struct reach_conn *c);
 /* Replies still to come, and requests not yet written because of ack mode or a full socket. */
