@@ -146,8 +146,6 @@ static void become(const struct plat_launch *how, const struct launch_fds *fds)
 		else if (fd >= 0 && dup2(fd, i) < 0)
 			status = errno;
 	}
-	if (!status && how->cwd && chdir(how->cwd) < 0)
-		status = errno;
 	if (!how->has_aslr)
 		(void)personality(ADDR_NO_RANDOMIZE);
 	if (read(fds->go[0], &go, 1) != 1)

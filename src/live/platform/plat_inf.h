@@ -89,7 +89,6 @@ struct plat_inf {
 struct plat_launch {
 	char *const *argv;      /* the program, looked for in PATH when it has no slash, and its words */
 	char *const *envp;
-	const char *cwd;        /* or null */
 	const char *stdio[3];   /* files in place of the terminal, or null */
 	bool own_stdio;         /* descriptors 0 to 2 of this process */
 	bool has_aslr;          /* addresses are left to chance */
