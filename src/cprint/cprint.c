@@ -573,7 +573,8 @@ static bool find_fn(struct cprint_printer *p, ir_ref r, char *name, size_t cap)
 static bool put_callee(struct cprint_printer *p, const struct ir_rec *rec)
 {
 	char name[128];
-	if (find_fn(p, rec->a, name, sizeof(name))) {
+	bool is_number = rec->flags & IR_F_COMPUTED;
+	if (!is_number && find_fn(p, rec->a, name, sizeof(name))) {
 		buf_add_str(p->text, "scry_enter(m, ");
 		buf_add_str(p->text, name);
 		return true;
@@ -581,7 +582,7 @@ static bool put_callee(struct cprint_printer *p, const struct ir_rec *rec)
 	buf_add_str(p->text, "scry_call");
 	buf_add_str(p->text, p->suffix);
 	buf_add_str(p->text, "(m, ");
-	return put_target(p, rec->a);
+	return is_number ? cprint_operand(p, rec->a, CPRINT_LOOSE, p->text) : put_target(p, rec->a);
 }
 
 static bool put_leave(struct cprint_printer *p, const struct ir_rec *rec)
@@ -589,11 +590,12 @@ static bool put_leave(struct cprint_printer *p, const struct ir_rec *rec)
 	char name[128];
 	put_save(p);
 	buf_add_ch(p->text, '\t');
-	if (find_fn(p, rec->a, name, sizeof(name))) {
+	bool is_number = rec->flags & IR_F_COMPUTED;
+	if (!is_number && find_fn(p, rec->a, name, sizeof(name))) {
 		buf_printf(p->text, "%s(m);", name);
 	} else {
 		buf_printf(p->text, "scry_leave%s(m, ", p->suffix);
-		if (!put_target(p, rec->a))
+		if (!(is_number ? cprint_operand(p, rec->a, CPRINT_LOOSE, p->text) : put_target(p, rec->a)))
 			return refuse(p, rec);
 		buf_add_str(p->text, ");");
 	}

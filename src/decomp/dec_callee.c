@@ -48,7 +48,8 @@ struct dec_callee dec_callee_at(struct dec *d, const struct ir_func *f, const st
 {
 	uint64_t va;
 	struct dec_callee c = conventional(&d->conv);
-	if (!d->opts->callee || !dec_target(f, rec->a, &va) || !grow(d))
+	bool is_number = rec->flags & IR_F_COMPUTED && ir_tag(rec->a) == IR_TAG_CONST;
+	if (!d->opts->callee || is_number || !dec_target(f, rec->a, &va) || !grow(d))
 		return c;
 	struct dec_known *k = slot_of(d, va);
 	if (!k->is_used) {

@@ -415,6 +415,8 @@ static void put_call(struct ssa *s, const struct ir_rec *rec)
 	struct ir_rec call = *rec;
 	call.a = mapped(s, rec->a);
 	call.b = mapped(s, rec->b);
+	if (ir_tag(rec->a) == IR_TAG_VALUE)
+		call.flags |= IR_F_COMPUTED;
 	dec_put_rec(&s->b, &call);
 	const struct dec_set *live = &s->call_live[--s->call_cnt];
 	for (uint32_t k = 0; k < s->loc_cnt; k++) {
@@ -442,6 +444,8 @@ static void put_jump_out(struct ssa *s, const struct ir_rec *rec)
 	put_state(s, &set);
 	struct ir_rec jump = *rec;
 	jump.a = mapped(s, rec->a);
+	if (ir_tag(rec->a) == IR_TAG_VALUE)
+		jump.flags |= IR_F_COMPUTED;
 	dec_put_rec(&s->b, &jump);
 }
 
