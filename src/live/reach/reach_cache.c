@@ -153,8 +153,8 @@ void reach_entry_put(struct buf *out, const struct reach_entry *e)
 {
 	buf_add_str(out, "scry-remote 1\nsha256 ");
 	buf_add_hexbytes(out, e->sha256, sizeof(e->sha256));
-	buf_printf(out, "\nlen %llu\nblob %llu %lld %lld\nid %s\npeer ", (unsigned long long)e->len, (unsigned long long)e->ino,
-		   (long long)e->mtime_ns, (long long)e->ctime_ns, e->id);
+	buf_printf(out, "\nlen %llu\nblob %llu %lld %lld\nboot %s\nid %s\npeer ", (unsigned long long)e->len, (unsigned long long)e->ino,
+		   (long long)e->mtime_ns, (long long)e->ctime_ns, e->boot, e->id);
 	buf_add_hexbytes(out, (const uint8_t *)e->peer, strlen(e->peer));
 	buf_add_str(out, "\npath ");
 	buf_add_hexbytes(out, (const uint8_t *)e->path, strlen(e->path));
@@ -187,6 +187,21 @@ static bool take_text(struct gdb_span *s, const char *name, char *ret, size_t ca
 	return is_good;
 }
 
+/* A line of hex digits and dashes. */
+static bool take_boot(struct gdb_span *s, char ret[37])
+{
+	struct gdb_span line;
+	if (!gdb_next_field(s, '\n', &line) || line.len > 36)
+		return false;
+	for (size_t i = 0; i < line.len; i++) {
+		if (gdb_digit(line.s[i]) < 0 && line.s[i] != '-')
+			return false;
+		ret[i] = line.s[i];
+	}
+	ret[line.len] = '\0';
+	return true;
+}
+
 static bool read_entry(struct gdb_span s, struct reach_entry *ret)
 {
 	struct gdb_span line;
@@ -198,7 +213,7 @@ static bool read_entry(struct gdb_span s, struct reach_entry *ret)
 	buf_fini(&sha);
 	if (!is_good || !gdb_skip(&s, "len ") || !gdb_take_dec(&s, &ret->len) || !gdb_skip(&s, "\nblob ") || !gdb_take_dec(&s, &ret->ino) ||
 	    !gdb_skip(&s, " ") || !take_i64(&s, &ret->mtime_ns) || !gdb_skip(&s, " ") || !take_i64(&s, &ret->ctime_ns) ||
-	    !gdb_skip(&s, "\nid "))
+	    !gdb_skip(&s, "\nboot ") || !take_boot(&s, ret->boot) || !gdb_skip(&s, "id "))
 		return false;
 	if (!gdb_next_field(&s, '\n', &line) || line.len >= sizeof(ret->id))
 		return false;
@@ -252,10 +267,24 @@ static int64_t ns_of(struct timespec ts)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+/* Which start of this machine it is (random(4)); "" where that is not told, and equal to nothing then. */
+static void put_boot(char ret[37])
+{
+	ret[0] = '\0';
+	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char text[64];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	struct gdb_span s = gdb_span_make(text, n < 0 ? 0 : (size_t)n);
+	if (!take_boot(&s, ret))
+		ret[0] = '\0';
+}
+
 static bool is_as_noted(const struct reach_entry *e, const struct stat *st)
 {
+	char boot[37];
+	put_boot(boot);
 	return (uint64_t)st->st_size == e->len && st->st_ino == e->ino && ns_of(st->st_mtim) == e->mtime_ns &&
-	       ns_of(st->st_ctim) == e->ctime_ns;
+	       ns_of(st->st_ctim) == e->ctime_ns && *boot && !strcmp(boot, e->boot);
 }
 
 static void note(struct reach_entry *e, const struct stat *st)
@@ -263,6 +292,28 @@ static void note(struct reach_entry *e, const struct stat *st)
 	e->ino = st->st_ino;
 	e->mtime_ns = ns_of(st->st_mtim);
 	e->ctime_ns = ns_of(st->st_ctim);
+	put_boot(e->boot);
+}
+
+/* Whole or not at all for everybody who looks, but not synced: an entry is worth nothing after a power cut, and what is left of it is no
+ * entry. */
+static struct err *write_small(const char *path, const void *bytes, size_t len)
+{
+	_cleanup_free_ char *tmp = NULL;
+	char *slash = strrchr(path, '/');
+	if (asprintf(&tmp, "%.*s/.new.XXXXXX", (int)(slash - path), path) < 0)
+		return &err_nomem;
+	int fd = mkostemp(tmp, O_CLOEXEC);
+	if (fd < 0)
+		return err_os(errno, "%s: cannot write", path);
+	struct err *e = write(fd, bytes, len) == (ssize_t)len ? NULL : err_os(errno ? errno : ENOSPC, "%s: cannot write", path);
+	if (close(fd) && !e)
+		e = err_os(errno, "%s: cannot close", path);
+	if (!e && rename(tmp, path))
+		e = err_os(errno, "%s: cannot rename into place", path);
+	if (e)
+		unlink(tmp);
+	return e;
 }
 
 static struct err *put_entry(struct reach_cache *c, const char *key, const struct reach_entry *e)
@@ -270,7 +321,7 @@ static struct err *put_entry(struct reach_cache *c, const char *key, const struc
 	_cleanup_free_ char *path = path_of(c, "keys", key);
 	struct buf text = {0};
 	reach_entry_put(&text, e);
-	struct err *err = !path || text.failed ? &err_nomem : file_write_atomic(path, text.data, text.len);
+	struct err *err = !path || text.failed ? &err_nomem : write_small(path, text.data, text.len);
 	buf_fini(&text);
 	return err;
 }
@@ -361,7 +412,7 @@ void reach_cache_put_missing(struct reach_cache *c, const char *peer, const char
 		return;
 	_cleanup_free_ char *file = path_of(c, "keys", key);
 	if (file)
-		err_free(file_write_atomic(file, "missing\n", 8));
+		err_free(write_small(file, "missing\n", 8));
 }
 
 /* --- the sink --- */

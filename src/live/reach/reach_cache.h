@@ -31,6 +31,7 @@ struct reach_entry {
 	/* The blob as it was when its hash was last known to be its name's. */
 	uint64_t ino;
 	int64_t mtime_ns, ctime_ns;
+	char boot[37]; /* and since which start of the machine: nothing is synced, so after a power cut bytes may be missing */
 	/* For people: which server, which path there, which build-id in hex ("" none). */
 	char peer[512], path[GDB_MAX_PATH_LEN], id[2 * REACH_MAX_ID_LEN + 1];
 };

@@ -40,7 +40,7 @@ struct reach_sink {
 	/* Where job's file goes. Asked when something is known (meta) and, with `is_last`, when all is that can be; then the length is
 	 * known. An error fails the job. */
 	struct err *(*place)(void *ctx, struct reach_fetch_job *job, bool is_last, enum reach_place *ret, struct reach_part **ret_part);
-	/* All bytes are there, compared with all that was promised, and on disk. Takes the part. */
+	/* All bytes are there, compared with all that was promised. Takes the part. */
 	struct err *(*publish)(void *ctx, struct reach_fetch_job *job, struct reach_part *part, const uint8_t sha256[SHA256_LEN]);
 	/* The part that place() gave is closed without: kept for later, or dropped. */
 	void (*give_up)(void *ctx, struct reach_fetch_job *job);

@@ -33,7 +33,6 @@ struct reach_part {
 	struct md5 md5;
 	XXH3_state_t *xxh;
 	enum reach_hash hash;
-	uint64_t synced_len; /* handed to the disk so far */
 };
 
 static size_t block_len(const struct reach_part *p, size_t i)
@@ -261,9 +260,6 @@ size_t reach_part_read(void *part, uint64_t off, uint8_t *dst, size_t len)
 	return reach_part_has(p, off, len) ? pread_all(p->fd, dst, len, off) : 0;
 }
 
-/* Bytes are handed to the disk while others are on their way, so that fsync at the end has little left. */
-#define SYNC_LEN (8u << 20)
-
 static struct err *block_done(struct reach_part *p, size_t i)
 {
 	size_t len = block_len(p, i);
@@ -275,11 +271,6 @@ static struct err *block_done(struct reach_part *p, size_t i)
 		return e;
 	bits_set(p->have, i);
 	hash_on(p, i);
-	uint64_t hashed_len = (uint64_t)p->hashed_cnt * REACH_BLOCK_LEN;
-	if (hashed_len - p->synced_len >= SYNC_LEN) {
-		sync_file_range(p->fd, (off_t)p->synced_len, (off_t)(hashed_len - p->synced_len), SYNC_FILE_RANGE_WRITE);
-		p->synced_len = hashed_len;
-	}
 	return NULL;
 }
 
@@ -312,10 +303,7 @@ struct err *reach_part_finish(struct reach_part *p, uint8_t ret_sha256[SHA256_LE
 		XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(p->xxh));
 		memcpy(ret_hash, canonical.digest, 16);
 	}
-	struct err *e = sha256_end(p->sha, ret_sha256);
-	if (!e && fsync(p->fd))
-		e = err_os(errno, "%s: cannot sync", p->path);
-	return e;
+	return sha256_end(p->sha, ret_sha256);
 }
 
 struct err *reach_part_publish(struct reach_part *p, const char *path, uint32_t mode)

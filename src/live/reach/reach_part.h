@@ -42,7 +42,7 @@ size_t reach_part_read(void *part, uint64_t off, uint8_t *dst, size_t len);
 /* Which hash of the whole is wanted beside SHA-256. Before the first write. */
 void reach_part_want(struct reach_part *p, enum reach_hash hash);
 
-/* When all is there: its hashes, and the bytes on disk (fsync). Errors io. */
+/* When all is there: its hashes. Errors io. */
 _must_use_ struct err *reach_part_finish(struct reach_part *p, uint8_t ret_sha256[SHA256_LEN], uint8_t ret_hash[16]);
 
 /* After it was finished: gives the file its final name, on the same file system, replacing what is there, and forgets the map. Error io. */

@@ -117,6 +117,7 @@ static void learn(struct gdb_peer *g)
 		break;
 	case REACH_LLDB:
 		p->hash = REACH_MD5;
+		p->chunk_len = 128 << 10;
 		p->max_off = 1ull << 32;
 		break;
 	case REACH_GDBSERVER:
