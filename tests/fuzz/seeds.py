@@ -25,6 +25,7 @@ btf    types of a kernel
 debug  what debug servers say (fuzz_debug.c)
 tenet  execution logs (fuzz_tenet.c)
 platform  packets that clients send to the platform server (fuzz_platform.c)
+reach  URLs, entries of the cache, a program, each behind a letter (fuzz_reach.c)
 gdb    packets of the gdb remote protocol: streams of them and payloads alone (fuzz_gdb.c)
 box    results of the sandbox, targets and code images (fuzz_box.c)
 dwarf  small programs with DWARF, and answers of the child that reads it (src/debuginfo/dw_child.h)
@@ -750,11 +751,23 @@ def graphs(folder):
             f.write(bytes((rng.randrange(256), rng.randrange(256))) + b"".join(blocks))
 
 
+def reach(folder):
+    rows = [b"u" + u for u in (b"connect://h:80/bin/ls", b"connect://[::1]:5/x", b"unix-connect:///run/s:/x", b"ssh://me@h:22/x", b"ssh://-x/y", b"connect://h/x")]
+    entry = (b"scry-remote 1\nsha256 " + b"0f" * 32 + b"\nlen 12\nblob 5 17 -3\nboot 01-2f\nid 0a0b\npeer " + b"connect://h:1".hex().encode() +
+             b"\npath " + b"/x".hex().encode() + b"\n")
+    rows += [b"e" + entry, b"e" + entry[:40], b"f\x7fELF"]
+    with open(os.path.realpath("/bin/true"), "rb") as f:
+        rows.append(b"f" + f.read())
+    for i, row in enumerate(rows):
+        with open(os.path.join(folder, f"r{i}"), "wb") as f:
+            f.write(row)
+
+
 def main():
     kinds = {"graphs": graphs, "probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "live": live, "serve": serve, "mcp": mcp,
-             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "platform": platform, "tenet": tenet, "debug": debug}
+             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "reach": reach, "platform": platform, "tenet": tenet, "debug": debug}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
