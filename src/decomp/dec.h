@@ -130,4 +130,31 @@ void dec_callee_plain(const struct ir_machine *m, unsigned args, struct dec_call
  */
 void dec_callee_of(struct ir_func *lifted, const struct dec_opts *opts, struct dec_callee *ret);
 
+/* --- prototypes --- */
+enum dec_result { DEC_R_NONE, DEC_R_INT /* rax */, DEC_R_PAIR /* rdx:rax */, DEC_R_VEC /* xmm0 */, DEC_R_X87 /* st0 */ };
+
+/* What a function takes and gives, by its code, under the System V convention of AMD64 (3.2.3). */
+struct dec_proto {
+	uint8_t ints[6], vecs[8];        /* bits used of each parameter in general and vector registers; 0: taken, not used */
+	uint8_t int_cnt, vec_cnt;        /* parameters there, gaps filled */
+	uint8_t stack_cnt;               /* eightbytes of parameters on the stack */
+	bool is_variadic;                /* the counts are those of the parameters with names */
+	uint8_t result;                  /* enum dec_result; what it may be, as long as is_sure is not set */
+	uint8_t result_bits;
+	bool is_sure;                    /* its code says what the result is; else callers say */
+	uint64_t changes[DEC_LOC_WORDS]; /* locations that may hold something else when it returns */
+};
+
+struct dec_proto_opts {
+	/* What is known of the function at an address; false: nothing. Without `changes` it changes what the convention lets it. */
+	bool (*known)(void *ctx, uint64_t va, struct dec_proto *ret);
+	/* Told of each call of an address: the result that is used behind it (DEC_R_NONE: none), and whether that is only as what the
+	 * function itself may give. May be null. */
+	void (*wants)(void *ctx, uint64_t va, enum dec_result result, bool is_through);
+	void *ctx;
+};
+
+/* Errors: unsupported (another machine than x86-64), no memory. `lifted` stays as it is, its arena is used. */
+_must_use_ struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *opts, struct dec_proto *ret);
+
 #endif

@@ -192,8 +192,7 @@ static bool comes_round(const struct args *s, uint32_t p, uint32_t b)
 	return true;
 }
 
-/* Bytes of arguments on the stack a lifted function may read; -1: not known. */
-static int32_t stack_args_of(struct dec *d)
+int32_t dec_stack_args(struct dec *d)
 {
 	struct args s = {.d = d, .f = d->f, .end = (int32_t)d->conv.ptr_bytes, .is_known = true};
 	uint32_t n = d->f->machine->loc_cnt;
@@ -227,6 +226,6 @@ void dec_callee_of(struct ir_func *lifted, const struct dec_opts *opts, struct d
 	struct dec d = {.opts = opts, .arena = lifted->arena, .f = lifted, .step_limit = UINT32_MAX};
 	dec_conv_of(lifted->machine, &d.conv);
 	struct err *e = dec_ssa_effects(&d, ret);
-	ret->stack_args = e ? -1 : stack_args_of(&d);
+	ret->stack_args = e ? -1 : dec_stack_args(&d);
 	err_free(e);
 }

@@ -849,6 +849,10 @@ struct err *ops_type_at(struct ops_req *rq)
 	if (e)
 		return e;
 	struct ses_text proto = typed ? ses_text_of("", 0) : ses_prototype_at(rq->sn, va, rq->arena, &source);
+	if (!typed && !proto.len) {
+		proto = ses_proto_recovered(rq->sn, va, rq->arena);
+		source = proto.len ? "recovered" : "";
+	}
 	(void)ops_out_item(o);
 	ops_out_addr(o, "addr", va);
 	ops_out_text(o, "name", ses_where(rq->sn, va, rq->arena));

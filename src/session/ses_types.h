@@ -109,5 +109,8 @@ const char *ses_typing_refuse(struct ses_snap *sn, const struct edits_change *c,
 /* The prototype to show for the function, import or stub at va, with the name it has now; "" when none is known.
  * `*ret_source` (may be null): "user", "dwarf", "builtin" or "". */
 struct ses_text ses_prototype_at(struct ses_snap *sn, uint64_t va, struct arena *a, const char **ret_source);
+/* The prototype by the code of the function at va and of its callers, named sub_ADDR; "" when there is none. The first question looks at
+ * the whole program. In the arena. */
+struct ses_text ses_proto_recovered(struct ses_snap *sn, uint64_t va, struct arena *a);
 
 #endif

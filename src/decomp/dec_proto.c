@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requires: lifted form. Provides: what the function takes and gives. Breaks: nothing.
+ *
+ * Parameters are argument registers whose value at entry is needed: backwards from what has an effect, in bits, so that a register that
+ * is only copied, or handed to a callee that does not take it, is none. A result is a register that is set on every way to
+ * a return; where the value is needed by nothing else it is there to be returned, else callers have to want it.
+ */
+#include "decomp/dec_int.h"
+
+#include <string.h>
+
+enum { L_RAX, L_RDX, L_XMM0, L_ST0, L_CNT }; /* where results are */
+enum { D_ENTRY = 1, D_JUNK = 2, D_CALL = 4, D_USED = 8, D_FRESH = 16 }; /* how what is there came there */
+
+struct proto {
+	struct dec d;
+	struct ir_func *f;
+	const struct dec_proto_opts *opts;
+	struct dec_graph g;
+	uint16_t result[L_CNT], vec[8];
+	uint8_t *need;          /* per record: low bits that are needed */
+	uint8_t *in;            /* per block and location: bits needed at its beginning */
+	uint8_t *now;
+	uint8_t at_end[L_CNT];  /* bits needed at returns */
+	bool is_telling, is_through;
+	uint8_t *defs;          /* per block and place of a result: D_*, at its end */
+	uint8_t ret_defs[L_CNT], ret_bits[L_CNT], own_bits[L_CNT];
+};
+
+static uint8_t bits_of(enum ir_width w)
+{
+	unsigned n = ir_bits(w);
+	return (uint8_t)(n > 255 ? 255 : n);
+}
+
+static void want(struct proto *p, ir_ref r, unsigned bits)
+{
+	unsigned most = bits_of(ir_ref_width(p->f, r));
+	if (ir_tag(r) != IR_TAG_VALUE)
+		return;
+	uint8_t *n = &p->need[ir_index(r)];
+	bits = bits > most ? most : bits;
+	*n = *n > bits ? *n : (uint8_t)bits;
+}
+
+static void want_all(void *ctx, ir_ref r)
+{
+	want(ctx, r, 255);
+}
+
+static void want_operands(struct proto *p, const struct ir_rec *rec, unsigned bits)
+{
+	uint64_t mask;
+	unsigned inner = bits_of(ir_ref_width(p->f, rec->b));
+	switch (rec->op) {
+	case IR_AND:
+		if (ir_const_get(p->f, rec->b, &mask) && mask && (unsigned)(64 - __builtin_clzll(mask)) < bits)
+			bits = (unsigned)(64 - __builtin_clzll(mask));
+		/* fall through */
+	case IR_ADD:
+	case IR_SUB:
+	case IR_MUL:
+	case IR_OR:
+	case IR_XOR:
+		/* What is taken from itself is nothing. */
+		if ((rec->op == IR_XOR || rec->op == IR_SUB) && rec->a == rec->b)
+			return;
+		want(p, rec->a, bits);
+		want(p, rec->b, bits);
+		return;
+	case IR_ZEXT:
+	case IR_SEXT:
+		want(p, rec->a, bits);
+		return;
+	case IR_EXTRACT:
+		want(p, rec->a, rec->aux + bits);
+		return;
+	case IR_INSERT:
+		if (rec->aux || bits > inner)
+			want(p, rec->a, bits);
+		if (bits > rec->aux)
+			want(p, rec->b, bits - rec->aux);
+		return;
+	case IR_CONCAT:
+		want(p, rec->b, bits);
+		if (bits > inner)
+			want(p, rec->a, bits - inner);
+		return;
+	default:
+		ir_operands(p->f, rec, want_all, p);
+	}
+}
+
+/* --- calls -------------------------------------------------------------------------------------------------------------------- */
+/* How many arguments in general registers were made ready in this block before the call at `at` of the order. */
+static unsigned made_ready(const struct proto *p, uint32_t block, uint32_t at)
+{
+	unsigned n = 0;
+	for (uint32_t i = at; i > p->f->blocks[block].first; i--) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i - 1]];
+		if (rec->op == IR_CALL)
+			break;
+		for (unsigned k = n; k < 6 && rec->op == IR_PUT; k++)
+			if (rec->aux == p->d.conv.int_arg[k])
+				n = k + 1;
+	}
+	return n;
+}
+
+/* False: nothing is known. */
+static bool callee(const struct proto *p, const struct ir_rec *rec, uint64_t *ret_va, struct dec_proto *ret)
+{
+	*ret = (struct dec_proto){0};
+	bool is_number = rec->flags & IR_F_COMPUTED && ir_tag(rec->a) == IR_TAG_CONST;
+	static const uint64_t nothing[DEC_LOC_WORDS];
+	if (!is_number && dec_target(p->f, rec->a, ret_va)) {
+		if (p->opts->known && p->opts->known(p->opts->ctx, *ret_va, ret)) {
+			if (!memcmp(ret->changes, nothing, sizeof(nothing)))
+				memcpy(ret->changes, p->d.conv.changes.w, sizeof(ret->changes));
+			return true;
+		}
+	} else {
+		*ret_va = UINT64_MAX;
+	}
+	*ret = (struct dec_proto){.result = DEC_R_INT, .result_bits = 64};
+	memcpy(ret->changes, p->d.conv.changes.w, sizeof(ret->changes));
+	return false;
+}
+
+static bool in_words(const uint64_t *w, unsigned loc)
+{
+	return w[loc / 64] >> loc % 64 & 1;
+}
+
+static void tell(struct proto *p, uint64_t va)
+{
+	const uint8_t *n = p->now;
+	enum dec_result r = n[p->result[L_RDX]] && n[p->result[L_RAX]] ? DEC_R_PAIR : n[p->result[L_RAX]] ? DEC_R_INT
+			    : n[p->result[L_XMM0]] ? DEC_R_VEC : n[p->result[L_ST0]] ? DEC_R_X87 : DEC_R_NONE;
+	if (p->is_telling && p->opts->wants && va != UINT64_MAX)
+		p->opts->wants(p->opts->ctx, va, r, p->is_through);
+}
+
+static void need_call(struct proto *p, uint32_t block, uint32_t at, const struct ir_rec *rec)
+{
+	struct dec_proto c;
+	uint64_t va;
+	bool is_known = callee(p, rec, &va, &c);
+	tell(p, va);
+	for (unsigned l = 0; l < p->f->machine->loc_cnt; l++)
+		if (in_words(c.changes, l))
+			p->now[l] = 0;
+	/* Registers made ready for one whose parameters nobody knows are arguments, and so are those before them. */
+	unsigned ready = is_known && !c.is_variadic ? 0 : made_ready(p, block, at);
+	for (unsigned k = 0; k < 6; k++) {
+		uint8_t bits = k < c.int_cnt ? c.ints[k] : k < ready ? 64 : 0;
+		uint8_t *n = &p->now[p->d.conv.int_arg[k]];
+		*n = *n > bits ? *n : bits;
+	}
+	for (unsigned k = 0; k < c.vec_cnt; k++)
+		p->now[p->vec[k]] = p->now[p->vec[k]] > c.vecs[k] ? p->now[p->vec[k]] : c.vecs[k];
+	if (!is_known || c.is_variadic)
+		p->now[p->result[L_RAX]] = 8;
+	want(p, rec->a, 255);
+}
+
+/* --- what is needed --------------------------------------------------------------------------------------------------------------- */
+static void need_end(struct proto *p)
+{
+	memset(p->now, 0, p->f->machine->loc_cnt);
+	for (unsigned k = 0; k < L_CNT; k++)
+		p->now[p->result[k]] = p->at_end[k];
+}
+
+static void need_rec(struct proto *p, uint32_t block, uint32_t at)
+{
+	uint32_t id = p->f->order[at];
+	const struct ir_rec *rec = &p->f->recs[id];
+	switch (rec->op) {
+	case IR_RET:
+		need_end(p);
+		return;
+	case IR_IJMP:
+		need_end(p);
+		need_call(p, block, at, rec);
+		return;
+	case IR_CALL:
+		need_call(p, block, at, rec);
+		return;
+	case IR_PUT:
+		if (p->now[rec->aux])
+			want(p, rec->a, p->now[rec->aux]);
+		p->now[rec->aux] = 0;
+		return;
+	case IR_GET:
+		if (p->now[rec->aux] < p->need[id])
+			p->now[rec->aux] = p->need[id];
+		return;
+	default:
+		break;
+	}
+	const struct ir_op_info *info = ir_op_info((enum ir_op)rec->op);
+	bool has_effect = info->signature[0] == '-' || info->effects & ~(unsigned)(IR_READS_MEM | IR_TRAPS);
+	if (has_effect)
+		ir_operands(p->f, rec, want_all, p);
+	else if (p->need[id])
+		want_operands(p, rec, p->need[id]);
+}
+
+static void need_block(struct proto *p, uint32_t b)
+{
+	uint32_t n = p->f->machine->loc_cnt;
+	memset(p->now, 0, n);
+	for (uint32_t i = p->g.succs.first[b]; i < p->g.succs.first[b + 1]; i++) {
+		const uint8_t *in = &p->in[(size_t)p->g.succs.list[i] * n];
+		for (uint32_t l = 0; l < n; l++)
+			p->now[l] = p->now[l] > in[l] ? p->now[l] : in[l];
+	}
+	for (uint32_t i = p->f->blocks[b].last; i > p->f->blocks[b].first; i--)
+		need_rec(p, b, i - 1);
+}
+
+static void find_needs(struct proto *p)
+{
+	uint32_t n = p->f->machine->loc_cnt;
+	memset(p->need, 0, p->f->rec_cnt);
+	memset(p->in, 0, (size_t)n * p->f->block_cnt);
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (uint32_t i = p->g.rpo_cnt; i > 0; i--) {
+			uint32_t b = p->g.rpo[i - 1];
+			uint8_t *in = &p->in[(size_t)b * n];
+			need_block(p, b);
+			changed |= memcmp(in, p->now, n) != 0;
+			memcpy(in, p->now, n);
+		}
+	}
+}
+
+static void tell_all(struct proto *p, bool is_through)
+{
+	p->is_telling = true;
+	p->is_through = is_through;
+	for (uint32_t i = 0; i < p->g.rpo_cnt; i++)
+		need_block(p, p->g.rpo[i]);
+	p->is_telling = false;
+}
+
+/* --- results ------------------------------------------------------------------------------------------------------------------ */
+static uint8_t width_of(const struct proto *p, ir_ref r)
+{
+	const struct ir_rec *rec = dec_rec(p->f, r);
+	uint64_t v;
+	if (ir_const_get(p->f, r, &v))
+		return v >> 32 && ~v >> 31 ? 64 : 32;
+	if (rec && rec->op == IR_INSERT && !rec->aux)
+		return bits_of(ir_ref_width(p->f, rec->b));
+	return bits_of(ir_ref_width(p->f, rec && rec->op == IR_ZEXT ? rec->a : r));
+}
+
+static void wider(uint8_t *at, uint8_t bits)
+{
+	*at = *at > bits ? *at : bits;
+}
+
+static void def_call(struct proto *p, const struct ir_rec *rec, uint8_t *now)
+{
+	struct dec_proto c;
+	uint64_t va;
+	callee(p, rec, &va, &c);
+	for (unsigned k = 0; k < L_CNT; k++) {
+		bool is_result = (k == L_RAX && (c.result == DEC_R_INT || c.result == DEC_R_PAIR)) || (k == L_RDX && c.result == DEC_R_PAIR) ||
+				 (k == L_XMM0 && c.result == DEC_R_VEC) || (k == L_ST0 && c.result == DEC_R_X87);
+		if (in_words(c.changes, p->result[k]))
+			now[k] = is_result ? D_CALL : D_JUNK;
+		if (is_result)
+			wider(&p->ret_bits[k], c.result_bits);
+	}
+}
+
+/* Whether the instruction of a record sets rax, too: a division, or a product. */
+static bool is_by_way(const struct proto *p, uint32_t block, const struct ir_rec *by)
+{
+	for (uint32_t i = p->f->blocks[block].first; i < p->f->blocks[block].last; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+		if (rec->op == IR_PUT && rec->origin == by->origin && rec->aux == p->result[L_RAX])
+			return true;
+	}
+	return false;
+}
+
+static void def_block(struct proto *p, uint32_t b, uint8_t *now)
+{
+	memset(now, b == 0 ? D_ENTRY : 0, L_CNT);
+	for (uint32_t i = p->g.preds.first[b]; i < p->g.preds.first[b + 1]; i++)
+		for (unsigned k = 0; k < L_CNT; k++)
+			now[k] |= p->defs[(size_t)p->g.preds.list[i] * L_CNT + k];
+	for (uint32_t i = p->f->blocks[b].first; i < p->f->blocks[b].last; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+		if (rec->op == IR_CALL || rec->op == IR_IJMP)
+			def_call(p, rec, now);
+		for (unsigned k = 0; k < L_CNT && rec->op == IR_PUT; k++) {
+			if (rec->aux != p->result[k])
+				continue;
+			bool is_used = ir_tag(rec->a) == IR_TAG_VALUE && p->need[ir_index(rec->a)];
+			/* One that is set for a call, as the number of vector arguments is, does not reach a return. */
+			now[k] = is_used || (k == L_RDX && is_by_way(p, b, rec)) ? D_USED : D_FRESH;
+			wider(&p->own_bits[k], width_of(p, rec->a));
+		}
+		for (unsigned k = 0; k < L_CNT && (rec->op == IR_RET || rec->op == IR_IJMP); k++)
+			p->ret_defs[k] |= now[k];
+	}
+}
+
+static void find_defs(struct proto *p)
+{
+	memset(p->defs, 0, (size_t)p->f->block_cnt * L_CNT);
+	memset(p->ret_defs, 0, sizeof(p->ret_defs));
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (uint32_t i = 0; i < p->g.rpo_cnt; i++) {
+			uint32_t b = p->g.rpo[i];
+			uint8_t now[L_CNT];
+			def_block(p, b, now);
+			changed |= memcmp(now, &p->defs[(size_t)b * L_CNT], L_CNT) != 0;
+			memcpy(&p->defs[(size_t)b * L_CNT], now, L_CNT);
+		}
+	}
+}
+
+/* Of registers that nothing in the function needs, those that make one that is returned are none: only what is left when it is. */
+static void settle(struct proto *p, const bool *may, bool *is_fresh)
+{
+	static const uint8_t order[] = {L_RAX, L_XMM0, L_ST0};
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned k = order[i];
+		if (!is_fresh[k])
+			continue;
+		p->at_end[k] = p->ret_bits[k];
+		find_needs(p);
+		find_defs(p);
+		p->at_end[k] = 0;
+		for (unsigned o = 0; o < L_CNT; o++)
+			is_fresh[o] &= o == k || (may[o] && p->ret_defs[o] & D_FRESH);
+	}
+}
+
+static void find_result(struct proto *p, struct dec_proto *ret)
+{
+	find_defs(p);
+	bool may[L_CNT], is_fresh[L_CNT];
+	for (unsigned k = 0; k < L_CNT; k++) {
+		may[k] = p->ret_defs[k] && !(p->ret_defs[k] & (D_ENTRY | D_JUNK));
+		is_fresh[k] = may[k] && p->ret_defs[k] & D_FRESH;
+		wider(&p->ret_bits[k], p->own_bits[k]);
+	}
+	settle(p, may, is_fresh);
+	static const uint8_t kinds[] = {[L_RAX] = DEC_R_INT, [L_XMM0] = DEC_R_VEC, [L_ST0] = DEC_R_X87};
+	static const uint8_t order[] = {L_XMM0, L_ST0, L_RAX};
+	for (unsigned pass = 0; pass < 2 && !ret->result; pass++)
+		for (unsigned i = 0; i < 3 && !ret->result; i++) {
+			unsigned k = pass ? order[2 - i] : order[i];
+			if (!(pass ? may[k] : is_fresh[k]))
+				continue;
+			ret->result = kinds[k];
+			ret->result_bits = p->ret_bits[k];
+			ret->is_sure = !pass;
+		}
+	if (ret->result == DEC_R_INT && ret->is_sure && is_fresh[L_RDX])
+		ret->result = DEC_R_PAIR;
+	ret->is_sure |= !ret->result;
+}
+
+/* --- parameters ---------------------------------------------------------------------------------------------------------------- */
+/* The register save area of 3.5.7: r9 lies 40 bytes above where rdi would. How many general registers are not in it. */
+static unsigned named_ints(const struct proto *p)
+{
+	uint64_t at[6], off;
+	bool has[6] = {false};
+	for (uint32_t b = 0; b < p->f->block_cnt && b < 4; b++)
+		for (uint32_t i = p->f->blocks[b].first; i < p->f->blocks[b].last; i++) {
+			const struct ir_rec *rec = &p->f->recs[p->f->order[i]], *addr = dec_rec(p->f, rec->a), *v = dec_rec(p->f, rec->b);
+			if (rec->op != IR_STORE || !addr || !v || v->op != IR_GET || (addr->op == IR_ADD && !ir_const_get(p->f, addr->b, &off)))
+				continue;
+			off = addr->op == IR_ADD ? off : 0;
+			for (unsigned k = 0; k < 6; k++)
+				if (v->aux == p->d.conv.int_arg[k] && !has[k]) {
+					has[k] = true;
+					at[k] = off;
+				}
+		}
+	unsigned n = 6;
+	while (n && has[n - 1] && at[n - 1] + 8 * (uint64_t)(6 - n) == at[5])
+		n--;
+	return n;
+}
+
+static void find_params(struct proto *p, struct dec_proto *ret)
+{
+	const uint8_t *in = p->in;
+	unsigned vecs = 0;
+	for (unsigned k = 0; k < 6; k++)
+		if ((ret->ints[k] = in[p->d.conv.int_arg[k]]))
+			ret->int_cnt = (uint8_t)(k + 1);
+	for (unsigned k = 0; k < 8; k++) {
+		ret->vecs[k] = in[p->vec[k]];
+		vecs += ret->vecs[k] != 0;
+		if (ret->vecs[k])
+			ret->vec_cnt = (uint8_t)(k + 1);
+	}
+	ret->is_variadic = vecs == 8 && in[p->result[L_RAX]];
+	if (ret->is_variadic) {
+		ret->int_cnt = (uint8_t)named_ints(p);
+		ret->vec_cnt = 0;
+		return;
+	}
+	int32_t bytes = dec_stack_args(&p->d);
+	ret->stack_cnt = (uint8_t)(bytes < 0 ? 0 : bytes > 8 * 64 ? 64 : (bytes + 7) / 8);
+}
+
+static void find_changes(struct proto *p, struct dec_proto *ret)
+{
+	struct dec_set any = {{0}};
+	for (uint32_t i = 0; i < p->f->order_cnt; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+		struct dec_proto c;
+		uint64_t va;
+		if (rec->op == IR_PUT)
+			dec_set_add(&any, rec->aux);
+		if (rec->op != IR_CALL && rec->op != IR_IJMP)
+			continue;
+		callee(p, rec, &va, &c);
+		for (unsigned k = 0; k < DEC_LOC_WORDS; k++)
+			any.w[k] |= c.changes[k];
+	}
+	for (unsigned k = 0; k < DEC_LOC_WORDS; k++)
+		ret->changes[k] = any.w[k] & p->d.conv.changes.w[k];
+}
+
+struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *opts, struct dec_proto *ret)
+{
+	static const struct dec_opts none;
+	static const char names[L_CNT][5] = {"rax", "rdx", "xmm0", "f7"};
+	struct arena *a = lifted->arena;
+	struct proto p = {.d = {.opts = &none, .arena = a, .f = lifted, .step_limit = UINT32_MAX}, .f = lifted, .opts = opts};
+	const struct ir_machine *m = lifted->machine;
+	*ret = (struct dec_proto){0};
+	dec_conv_of(m, &p.d.conv);
+	if (!p.d.conv.int_arg_cnt)
+		return err_new(ERR_UNSUPPORTED, "prototypes of %s code are not recovered", m->name);
+	for (unsigned k = 0; k < L_CNT; k++)
+		if ((p.result[k] = ir_loc_find(m, names[k], strlen(names[k]))) == IR_LOC_NONE)
+			return err_new(ERR_INTERNAL, "%s has no %s", m->name, names[k]);
+	for (unsigned k = 0; k < 8; k++)
+		p.vec[k] = (uint16_t)(p.result[L_XMM0] + k);
+	if (!dec_graph_make(lifted, a, &p.g))
+		return &err_nomem;
+	p.need = ARENA_ARRAY(a, uint8_t, lifted->rec_cnt + (size_t)1);
+	p.in = ARENA_ARRAY(a, uint8_t, (size_t)m->loc_cnt * lifted->block_cnt + 1);
+	p.now = ARENA_ARRAY(a, uint8_t, m->loc_cnt + (size_t)1);
+	p.defs = ARENA_ARRAY(a, uint8_t, (size_t)L_CNT * lifted->block_cnt + 1);
+	if (!p.need || !p.in || !p.now || !p.defs)
+		return &err_nomem;
+	find_needs(&p);
+	find_result(&p, ret);
+	find_changes(&p, ret);
+	bool is_int = ret->result == DEC_R_INT || ret->result == DEC_R_PAIR;
+	if (ret->result && ret->is_sure) {
+		p.at_end[ret->result == DEC_R_VEC ? L_XMM0 : ret->result == DEC_R_X87 ? L_ST0 : L_RAX] = ret->result_bits;
+		p.at_end[L_RDX] = ret->result == DEC_R_PAIR ? 64 : 0;
+		find_needs(&p);
+	}
+	find_params(&p, ret);
+	tell_all(&p, false);
+	if (ret->result && !ret->is_sure) {
+		p.at_end[is_int ? L_RAX : ret->result == DEC_R_VEC ? L_XMM0 : L_ST0] = ret->result_bits;
+		find_needs(&p);
+		tell_all(&p, true);
+	}
+	return NULL;
+}

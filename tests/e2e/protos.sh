@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Prototypes from nothing but code: gaps, wrappers, leftovers, variadic functions, arguments on the stack, vector registers.
+. "$(dirname "$0")/lib.sh"
+cat >"$WORK/a.c" <<'C'
+#include <stdarg.h>
+#include <stdio.h>
+#define N __attribute__((noinline, noclone))
+N int sum3(int a, long b, char c) { return a + b + c; }
+N void set(int *p, int v) { *p = v; }
+N int wrap(int a) { return sum3(a, 2, 3); }
+N double mixed(double x, float y, int k) { return x * y + k; }
+N int whole(double x) { return (int)(x * 3); }
+N int gap(int a, int b, int c) { return a * c; }
+N long many(long a, long b, long c, long d, long e, long f, long g, long h) { return a + b + c + d + e + f * g - h; }
+N int var(const char *f, int n, ...)
+{
+	va_list ap;
+	va_start(ap, n);
+	int r = vprintf(f, ap);
+	va_end(ap);
+	return r + n;
+}
+N void leaves(int *p) { set(p, 5); }
+N void copies(int *p, const int *q) { *p = *q; }
+N int keeps(int a, int b, int c) { return gap(a, b, c) + a * b + c; } /* -fipa-ra: over the call in registers it may change */
+N long double longer(double x) { return (long double)x * 2; }
+int main(int c, char **v)
+{
+	int x = c;
+	set(&x, c);
+	leaves(&x);
+	copies(&x, &c);
+	printf("%d %f %d %d %ld %d %d %Lf\n", wrap(x), mixed(c, c, c), whole(c), gap(c, x, c), many(c, c, c, c, c, c, c, x), var("%d\n", c, c), keeps(c, x, 3), longer(c));
+	return 0;
+}
+C
+for opt in -O0 -O1 -O2; do
+	F=$WORK/a$opt
+	build "a$opt" gcc $opt "$WORK/a.c" || { skip "recovered prototypes" "no gcc"; plan; }
+	for want in 'sum3 uint.. 3' 'set void 2' 'wrap uint.. 1' 'mixed double 3' 'whole uint.. 1' 'gap uint.. 3' 'many uint64 8' 'var uint.. 3...' \
+		'leaves void 1' 'copies void 2' 'keeps uint.. 3' 'longer long.double 1'; do
+		set -- $want
+		json "$opt: $1 has $3, gives $2" \
+			"d['source']=='recovered' and __import__('re').match(r'$2', d['prototype']) and (len(d['prototype'].split(',')), '...' in d['prototype']) == (${3%...}, '$3' != '${3%...}')" \
+			"$SCRY" type_at "$F" "$1" --json
+	done
+done
+status "what somebody says goes first" 0 "$SCRY" set_prototype "$F" sum3 'long sum3(int, int)'
+json "and is shown" 'd["prototype"]=="long sum3(int, int)" and d["source"]=="user"' "$SCRY" type_at "$F" sum3 --json
+plan
