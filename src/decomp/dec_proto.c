@@ -19,7 +19,7 @@ struct proto {
 	const struct dec_proto_opts *opts;
 	struct dec_graph g;
 	uint16_t result[L_CNT], vec[8];
-	uint8_t *need;          /* per record: low bits that are needed */
+	uint8_t *need;          /* per record: low bits that are needed, of PUT of what it puts */
 	uint8_t *in;            /* per block and location: bits needed at its beginning */
 	uint8_t *now;
 	uint8_t at_end[L_CNT];  /* bits needed at returns */
@@ -189,6 +189,7 @@ static void need_rec(struct proto *p, uint32_t block, uint32_t at)
 		need_call(p, block, at, rec);
 		return;
 	case IR_PUT:
+		p->need[id] = p->need[id] > p->now[rec->aux] ? p->need[id] : p->now[rec->aux];
 		if (p->now[rec->aux])
 			want(p, rec->a, p->now[rec->aux]);
 		p->now[rec->aux] = 0;
@@ -303,7 +304,7 @@ static void def_block(struct proto *p, uint32_t b, uint8_t *now)
 		for (unsigned k = 0; k < L_CNT && rec->op == IR_PUT; k++) {
 			if (rec->aux != p->result[k])
 				continue;
-			bool is_used = ir_tag(rec->a) == IR_TAG_VALUE && p->need[ir_index(rec->a)];
+			bool is_used = p->need[p->f->order[i]] || (ir_tag(rec->a) == IR_TAG_VALUE && p->need[ir_index(rec->a)]);
 			/* One that is set for a call, as the number of vector arguments is, does not reach a return. */
 			now[k] = is_used || (k == L_RDX && is_by_way(p, b, rec)) ? D_USED : D_FRESH;
 			wider(&p->own_bits[k], width_of(p, rec->a));

@@ -53,6 +53,18 @@ static uint32_t func_at(const struct ses_snap *sn, uint64_t va)
 	return f < cnt ? f : UINT32_MAX;
 }
 
+/* The function a call of `*va` ends in, which becomes its address; UINT32_MAX: none of the file. */
+static uint32_t behind_thunks(const struct ses_snap *sn, uint64_t *va)
+{
+	uint32_t cnt, func = func_at(sn, *va);
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	for (unsigned i = 0; i < 4 && func != UINT32_MAX && funcs[func].thunk_to != LOC_NONE; i++) {
+		*va = space_va(sn->space, funcs[func].thunk_to);
+		func = func_at(sn, *va);
+	}
+	return func;
+}
+
 /* --- what is stated ------------------------------------------------------------------------------------------------------------ */
 static bool has_word(const char *s, size_t len, const char *word)
 {
@@ -116,12 +128,7 @@ static void look_at(struct ses_snap *sn, struct ses_protos *p, uint32_t func, un
 static bool known(void *ctx, uint64_t va, struct dec_proto *ret)
 {
 	struct look *l = ctx;
-	uint32_t cnt, func = func_at(l->sn, va);
-	const struct image_func *funcs = image_funcs(l->sn->im, &cnt);
-	for (unsigned i = 0; i < 4 && func != UINT32_MAX && funcs[func].thunk_to != LOC_NONE; i++) {
-		va = space_va(l->sn->space, funcs[func].thunk_to);
-		func = func_at(l->sn, va);
-	}
+	uint32_t func = behind_thunks(l->sn, &va);
 	struct arena a = {0};
 	bool is_stated = read_stated(ses_prototype_at(l->sn, va, &a, NULL), ret);
 	arena_fini(&a);
@@ -138,7 +145,7 @@ static bool known(void *ctx, uint64_t va, struct dec_proto *ret)
 static void wants(void *ctx, uint64_t va, enum dec_result result, bool is_through)
 {
 	struct look *l = ctx;
-	uint32_t func = func_at(l->sn, va);
+	uint32_t func = behind_thunks(l->sn, &va);
 	if (func == UINT32_MAX || !result)
 		return;
 	const struct through t = {l->func, func};
@@ -233,9 +240,9 @@ static const char *vec_name(unsigned bits)
 
 struct ses_text ses_proto_recovered(struct ses_snap *sn, uint64_t va, struct arena *a)
 {
-	uint32_t func = func_at(sn, va), cnt;
-	const struct image_func *funcs = image_funcs(sn->im, &cnt);
-	const struct ses_protos *p = func == UINT32_MAX || funcs[func].thunk_to != LOC_NONE ? NULL : protos_of(sn);
+	uint64_t aim = va;
+	uint32_t func = behind_thunks(sn, &aim);
+	const struct ses_protos *p = func == UINT32_MAX ? NULL : protos_of(sn);
 	if (!p || p->state[func] != P_KNOWN)
 		return ses_text_of("", 0);
 	const struct dec_proto *d = &p->list[func];

@@ -60,7 +60,7 @@ def truth(path):
             continue
         params = sum(k["tag"] == "DW_TAG_formal_parameter" for k in die["kids"])
         name = (whole(die, "DW_AT_name") or "?").split(": ")[-1]
-        out[int(die["at"]["DW_AT_low_pc"], 16)] = (name, params, whole(die, "DW_AT_type") is None)
+        out[int(die["at"]["DW_AT_low_pc"].split()[-1], 16)] = (name, params, whole(die, "DW_AT_type") is None)
     return out
 
 
