@@ -68,7 +68,7 @@ static uint32_t behind_thunks(const struct ses_snap *sn, uint64_t *va)
 /* --- what is stated ------------------------------------------------------------------------------------------------------------ */
 static bool has_word(const char *s, size_t len, const char *word)
 {
-	return memmem(s, len, word, strlen(word)) != NULL;
+	return s && memmem(s, len, word, strlen(word)) != NULL;
 }
 
 /* Adds a parameter by its text; false: where it goes is not plain. */
@@ -93,7 +93,7 @@ static bool add_param(struct dec_proto *p, const char *s, size_t len)
 /* A prototype's text as where its parts go; false: not plain. */
 static bool read_stated(struct ses_text t, struct dec_proto *ret)
 {
-	const char *open = t.len ? memchr(t.s, '(', t.len) : NULL;
+	const char *open = t.s && t.len ? memchr(t.s, '(', t.len) : NULL;
 	if (!open)
 		return false;
 	size_t head = (size_t)(open - t.s), depth = 0, from = head + 1;
