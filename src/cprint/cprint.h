@@ -17,9 +17,10 @@
  * leaves in it the state at its end; m->pc is where control went. Calls hand the state to the code at an address.
  */
 
-/* One line of the text (from 1) and an instruction it comes from; sorted by line, then address. */
+/* One line of the text (from 1) and an instruction it comes from; sorted by line, then address. Every instruction of the function is there. */
 struct cprint_line {
 	uint32_t line;
+	bool is_near; /* the instruction left nothing in the text (it does nothing, or nobody uses what it does): a line beside it */
 	uint64_t va;
 };
 

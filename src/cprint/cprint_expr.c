@@ -297,6 +297,15 @@ static bool put_compare(const struct cprint_form *f, bool is_negated, struct buf
 	return put_signed(f, 1, text) && ok;
 }
 
+bool cprint_is_open_condition(const struct cprint_printer *p, ir_ref r)
+{
+	const struct ir_rec *rec = cprint_inline(p, r);
+	uint64_t v;
+	while (rec && rec->op == IR_XOR && ir_const_get(cprint_ir(p), rec->b, &v) && v == 1)
+		rec = cprint_inline(p, rec->a);
+	return rec && rec->op != IR_CMP && cprint_is_loose(rec);
+}
+
 bool cprint_condition(struct cprint_printer *p, ir_ref r, bool is_negated, struct buf *text)
 {
 	const struct ir_rec *rec = cprint_inline(p, r);

@@ -3,6 +3,41 @@
 #define CPRINT_CPRINT_INT_H
 
 #include "cprint/cprint.h"
+#include "structure/structure.h"
+
+/* What the printer knows of a record. */
+struct cprint_value {
+	uint32_t place;  /* order index of the statement that shows it: the last one, if several do */
+	uint32_t temp;   /* number of its variable, from 1; 0: has none */
+	uint16_t use_cnt;
+	uint8_t cost;    /* operations of the expression it is, when is_inline */
+	bool is_inline;  /* part of the statement at `place`; else it has a variable or none uses it */
+};
+
+struct cprint_printer {
+	const struct ir_func *f;
+	const struct cprint_opts *opts;
+	struct buf *text;
+	struct cprint_map *map;
+	const char *suffix;  /* of the header's functions that are a machine's own; "" for x86-64 */
+	uint32_t line;       /* being written, from 1 */
+	size_t line_counted; /* bytes of `text` whose line breaks are in `line` */
+	unsigned indent;
+	bool in_expr;        /* statements are written as operands of commas */
+	struct cprint_value *values; /* per record */
+	uint32_t *next_put;  /* per location: the nearest change behind where place_block() is; what lies before is of a block before */
+	uint8_t *name_len;   /* per location: bytes of its name; 0: the function does not use it */
+	uint32_t *temps;     /* records that have a variable, by its number less one */
+	uint32_t temp_cnt;
+	struct str_block *blocks; /* per block: the graph its structure is made of */
+	struct str_case *cases;
+	uint32_t case_cnt;
+	bool *is_named;      /* per block: has its label */
+	uint32_t *origin_lines; /* per machine instruction: the first line it is in; 0: in none */
+	struct str_tree tree;
+	const char *why;     /* there is no form: what of */
+	bool has_failed;
+};
 
 /*
  * What stands around an expression, so what it may look like. An expression's C type is the unsigned type of its width from
@@ -13,8 +48,6 @@ enum cprint_how {
 	CPRINT_TYPED, /* the same, and beside it is something of that type: a number need not say its own */
 	CPRINT_LOOSE, /* its value is converted to its width, or a wider one: an argument, an assignment, a condition */
 };
-
-struct cprint_printer;
 
 /* An operation to be written: the operands of `rec` in `p`, or, when that is null, those of one lane of a vector: x y z. */
 struct cprint_form {
@@ -28,11 +61,44 @@ bool cprint_form(const struct cprint_form *f, enum cprint_how how, struct buf *t
 /* Whether it needs parentheses under CPRINT_TIGHT and CPRINT_TYPED; then cprint_form() does not write them. */
 bool cprint_is_loose(const struct ir_rec *rec);
 
+/* --- statements (cprint_stmt.c) ------------------------------------------------------------------------------ */
+/* What a block does, without its end; with p->in_expr as operands of commas, each with its comma. */
+bool cprint_block(struct cprint_printer *p, uint32_t block);
+/* An end that does not come back into the function. */
+bool cprint_leave(struct cprint_printer *p, uint32_t block);
+/* Whether record r, where it has a statement, is one expression of C. */
+bool cprint_is_expr(const struct cprint_printer *p, const struct ir_rec *rec);
+/* Whether a record has no statement: one that none uses and that does nothing, or puts back what was read. */
+bool cprint_is_idle(const struct cprint_printer *p, uint32_t r);
+/* The beginning of a line. */
+void cprint_indent(struct cprint_printer *p);
+uint32_t cprint_line_now(struct cprint_printer *p);
+/* What is written now comes from an instruction. */
+void cprint_map_here(struct cprint_printer *p, uint32_t origin);
+/* Puts the map into order, with what left nothing in the text. */
+void cprint_map_finish(struct cprint_printer *p);
+bool cprint_refuse(struct cprint_printer *p, const struct ir_rec *rec);
+void cprint_loc(const struct cprint_printer *p, unsigned loc, struct buf *text);
+/* The expression of a record, without parentheses. */
+bool cprint_record(struct cprint_printer *p, const struct ir_rec *rec, enum cprint_how how, struct buf *text);
+/* Whether a location lies in the state, where calls and unlifted instructions have it. */
+bool cprint_is_in_state(const struct cprint_printer *p, unsigned loc);
+bool cprint_is_pure(const struct ir_rec *rec);
+/* The number of a variable of its own. */
+void cprint_temp(const struct cprint_printer *p, uint32_t r, struct buf *text);
+
+/* --- the tree (cprint_tree.c) --------------------------------------------------------------------------------- */
+/* The body of the function. */
+bool cprint_body(struct cprint_printer *p);
+
 /* --- of the printer, for the forms -------------------------------------------------------------------------- */
 bool cprint_operand(struct cprint_printer *p, ir_ref r, enum cprint_how how, struct buf *text);
 /* The record that is written where `r` is used, null when `r` is a number or has a variable. */
 const struct ir_rec *cprint_inline(const struct cprint_printer *p, ir_ref r);
 const struct ir_func *cprint_ir(const struct cprint_printer *p);
+/* Whether a condition, or its opposite, is an operator that binds less tightly than && does, or that people would not write beside it
+ * without parentheses. */
+bool cprint_is_open_condition(const struct cprint_printer *p, ir_ref r);
 /* A condition, or its opposite. */
 bool cprint_condition(struct cprint_printer *p, ir_ref r, bool is_negated, struct buf *text);
 

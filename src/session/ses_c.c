@@ -26,10 +26,20 @@ struct maker {
 
 /* --- lines of the printed text ------------------------------------------------------------------------------------- */
 
-/* Whether a line stands for itself: a label, a brace, what is at the left edge. */
+/* Whether a line stands for itself: a label, what only opens or closes a brace, what is at the left edge. */
 static bool is_apart(const char *s, uint32_t len)
 {
-	return !len || *s != '\t' || s[len - 1] == '{' || s[len - 1] == '}';
+	static const char *const own[] = {"{", "}", "} else {", "do {", "for (;;) {", "default:"};
+	uint32_t skip = 0;
+	while (skip < len && s[skip] == '\t')
+		skip++;
+	if (!skip || skip == len)
+		return true;
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
+		if (strlen(own[i]) == len - skip && !memcmp(s + skip, own[i], len - skip))
+			return true;
+	}
+	return len - skip > 5 && !memcmp(s + skip, "case ", 5);
 }
 
 static bool make_lines(struct maker *m)
@@ -392,7 +402,7 @@ static bool put_notes(struct maker *m, const struct notes *n)
 			if (!n->list[k].is_before)
 				continue;
 			uint32_t off = (uint32_t)m->text.len;
-			if (c->lines[i].len && s[c->lines[i].off] == '\t')
+			for (uint32_t tab = 0; tab < c->lines[i].len && s[c->lines[i].off + tab] == '\t'; tab++)
 				buf_add_ch(&m->text, '\t');
 			put_comment(&m->text, n->list[k].text.s, n->list[k].text.len);
 			lines[cnt++] = (struct ses_c_line){.off = off, .len = (uint32_t)m->text.len - off};

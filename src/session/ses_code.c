@@ -7,7 +7,6 @@
 #include "session/ses_types.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* scry_h.S holds it as it is installed. */
@@ -333,47 +332,6 @@ static struct err *print(struct names *names, struct ir_func *f, struct cprint_o
 	return cprint_func(f, opts, &ret->text, wants_map ? &ret->map : NULL);
 }
 
-static int by_place(const void *x, const void *y)
-{
-	const struct cprint_line *a = x, *b = y;
-	return a->va != b->va ? (a->va < b->va ? -1 : 1) : a->line != b->line ? (a->line < b->line ? -1 : 1) : 0;
-}
-
-static int by_line(const void *x, const void *y)
-{
-	const struct cprint_line *a = x, *b = y;
-	return a->line != b->line ? (a->line < b->line ? -1 : 1) : a->va != b->va ? (a->va < b->va ? -1 : 1) : 0;
-}
-
-static int by_va(const void *x, const void *y)
-{
-	const uint64_t *a = x, *b = y;
-	return *a < *b ? -1 : *a > *b;
-}
-
-/* Instructions of which nothing is left in the text stand with what comes behind them, else before. */
-static struct err *map_rest(const struct ir_func *f, struct arena *scratch, struct cprint_map *map)
-{
-	size_t known = map->lines.cnt, at = 0;
-	uint64_t *vas = ARENA_RAW_ARRAY(scratch, uint64_t, f->origin_cnt + (size_t)1);
-	if (!vas)
-		return &err_nomem;
-	for (uint32_t i = 0; i < f->origin_cnt; i++)
-		vas[i] = f->origins[i].va;
-	qsort(vas, f->origin_cnt, sizeof(*vas), by_va);
-	qsort(map->lines.data, known, sizeof(*map->lines.data), by_place);
-	for (uint32_t i = 0; i < f->origin_cnt && known; i++) {
-		while (at < known && map->lines.data[at].va < vas[i])
-			at++;
-		bool is_new = at == known || map->lines.data[at].va != vas[i];
-		const struct cprint_line l = {map->lines.data[at < known ? at : known - 1].line, vas[i]};
-		if (is_new && (i == 0 || vas[i] != vas[i - 1]) && !VEC_PUSH(&map->lines, l))
-			return &err_nomem;
-	}
-	qsort(map->lines.data, map->lines.cnt, sizeof(*map->lines.data), by_line);
-	return NULL;
-}
-
 static struct err *make(struct names *names, uint32_t func, bool wants_map, struct arena *scratch, struct ses_code *ret)
 {
 	struct ses_snap *sn = names->sn;
@@ -393,8 +351,6 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 	};
 	if (!e)
 		e = print(names, f, &opts, wants_map, ret);
-	if (!e && wants_map && opts.is_state)
-		e = map_rest(f, scratch, &ret->map);
 	if (!e) {
 		_cleanup_buf_ struct buf machine = {0};
 		cprint_machine(f->machine, &machine);

@@ -25,7 +25,7 @@ struct check {
 	uint32_t *way;
 	uint32_t *label;    /* per block: its node */
 	uint32_t *case_of, *in_switch; /* per block: the case for it in the switch looked at last */
-	bool *is_there, *is_named;
+	bool *is_there;
 	struct err *e;
 };
 
@@ -261,7 +261,6 @@ static void check_node(struct check *c, uint32_t n)
 		check_switch(c, n);
 		break;
 	case STR_GOTO:
-		c->is_named[k->block] = true;
 		if (c->label[k->block] == STR_NONE)
 			fail(c, k->block, "it has no label");
 		break;
@@ -276,33 +275,6 @@ static void check_node(struct check *c, uint32_t n)
 	default:
 		break;
 	}
-}
-
-/* What can be reached has to be there. */
-static bool check_reachable(struct check *c)
-{
-	const struct str_graph *g = c->g;
-	uint32_t *work = ARENA_RAW_ARRAY(c->a, uint32_t, g->block_cnt), cnt = 0;
-	bool *seen = ARENA_ARRAY(c->a, bool, g->block_cnt);
-	if (!work || !seen)
-		return false;
-	seen[0] = true;
-	work[cnt++] = 0;
-	while (cnt > 0) {
-		const struct str_block *k = &g->blocks[work[--cnt]];
-		if (!c->is_there[work[cnt]])
-			fail(c, work[cnt], "it is not in the tree");
-		uint32_t extra = k->end == STR_END_SWITCH ? k->case_cnt : 0;
-		for (uint32_t i = 0; i < 2 + extra; i++) {
-			bool has = i >= 2 || k->end == STR_END_COND || k->end == (i == 0 ? STR_END_GOTO : STR_END_SWITCH);
-			uint32_t to = !has ? 0 : c->skip[i < 2 ? k->to[i] : g->cases[k->first_case + i - 2].to];
-			if (seen[to])
-				continue;
-			seen[to] = true;
-			work[cnt++] = to;
-		}
-	}
-	return true;
 }
 
 static uint32_t *filled(struct arena *a, size_t cnt)
@@ -323,9 +295,8 @@ struct err *str_check(struct arena *a, const struct str_graph *g, const struct s
 			  .brk = ARENA_RAW_ARRAY(a, uint32_t, n), .again = ARENA_RAW_ARRAY(a, uint32_t, n), .first = filled(a, 2 * n),
 			  .way = ARENA_RAW_ARRAY(a, uint32_t, 2 * n),
 			  .label = filled(a, blocks), .case_of = filled(a, blocks), .in_switch = filled(a, blocks),
-			  .is_there = ARENA_ARRAY(a, bool, blocks), .is_named = ARENA_ARRAY(a, bool, blocks)};
-	if (!c.skip || !c.after || !c.brk || !c.again || !c.first || !c.way || !c.label || !c.case_of || !c.in_switch || !c.is_there ||
-	    !c.is_named)
+			  .is_there = ARENA_ARRAY(a, bool, blocks)};
+	if (!c.skip || !c.after || !c.brk || !c.again || !c.first || !c.way || !c.label || !c.case_of || !c.in_switch || !c.is_there)
 		return &err_nomem;
 	c.after[t->root] = c.brk[t->root] = c.again[t->root] = NOWHERE;
 	find_around(&c);
@@ -338,13 +309,11 @@ struct err *str_check(struct arena *a, const struct str_graph *g, const struct s
 	}
 	for (uint32_t i = 0; i < n && !c.e; i++)
 		check_node(&c, i);
-	for (uint32_t b = 0; b < blocks && !c.e; b++) {
-		if (c.label[b] != STR_NONE && !c.is_named[b])
-			fail(&c, b, "no goto leads to its label");
-	}
 	if (!c.e && first_at(&c, PLACE(t->root)) != 0)
 		fail(&c, 0, "the tree does not begin with it");
-	if (!c.e && !check_reachable(&c))
-		return &err_nomem;
+	for (uint32_t b = 0; b < blocks && !c.e; b++) {
+		if (!c.is_there[b] && c.skip[b] == b)
+			fail(&c, b, "it is not in the tree");
+	}
 	return c.e;
 }

@@ -39,11 +39,6 @@ uint32_t str_cond_first(const struct str_cond *conds, uint32_t cond)
 	return cond;
 }
 
-static uint32_t edge_cnt(const struct str_work *w, uint32_t b)
-{
-	return w->pred_first[b + 1] - w->pred_first[b];
-}
-
 /* Whether block f, to which one way of x leads, can be the second half of x's condition; the edges then. */
 static bool join(struct str_work *w, uint32_t x, unsigned way, uint32_t *in_cnt)
 {
@@ -72,14 +67,14 @@ static bool join(struct str_work *w, uint32_t x, unsigned way, uint32_t *in_cnt)
 	w->is_mixed[x] = true;
 	w->to[2 * x + way] = out;
 	w->cost[x] += w->cost[f];
-	in_cnt[f] = 0;
+	w->is_gone[f] = true;
 	in_cnt[other]--;
 	return true;
 }
 
 bool str_join_conds(struct str_work *w)
 {
-	uint32_t *in_cnt = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
+	uint32_t *in_cnt = ARENA_ARRAY(w->a, uint32_t, w->n);
 	w->conds = ARENA_RAW_ARRAY(w->a, struct str_cond, 2 * (size_t)w->n);
 	w->leaves = ARENA_RAW_ARRAY(w->a, uint8_t, 2 * (size_t)w->n);
 	w->cond = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
@@ -87,8 +82,11 @@ bool str_join_conds(struct str_work *w)
 	if (!in_cnt || !w->conds || !w->leaves || !w->cond || !w->is_mixed)
 		return false;
 	w->cond_cap = 2 * w->n;
+	for (uint32_t i = 0; i < w->rpo_cnt; i++) {
+		for (uint32_t k = 0, cnt = str_succ_cnt(w, w->rpo[i]); k < cnt; k++)
+			in_cnt[str_succ(w, w->rpo[i], k)]++;
+	}
 	for (uint32_t b = 0; b < w->n; b++) {
-		in_cnt[b] = edge_cnt(w, b);
 		if (w->end[b] == STR_END_COND)
 			w->cond[b] = str_cond_new(w, (struct str_cond){.op = STR_COND_BLOCK, .is_bare = w->g->blocks[b].cost != 0, .a = b}, 1);
 	}

@@ -73,44 +73,94 @@ uint32_t str_succ(const struct str_work *w, uint32_t b, uint32_t i)
 	return (to[0] < to[1]) == !i ? to[0] : to[1];
 }
 
-/* Later blocks are searched first, so that of two which may stand in either order the earlier one comes first. */
-bool str_order(struct str_work *w)
+/* --- order ------------------------------------------------------------------------------------------------------ */
+/* What nobody reaches does not change what is. */
+static bool counts(const struct str_work *w, uint32_t from, uint32_t to)
 {
+	return w->is_main[from] ? from != str_top(w) || !to || !w->is_main[to] : !w->is_main[to];
+}
+
+struct search {
 	struct frame {
 		uint32_t block, left;
-	} *stack = ARENA_RAW_ARRAY(w->a, struct frame, w->n);
+	} *stack;
+	bool *seen;
+	uint32_t *post;
+	uint32_t pre_cnt, post_cnt;
+	bool is_main_known;
+};
+
+/* Later blocks are searched first, so that of two which may stand in either order the earlier one comes first. */
+static void search(struct str_work *w, struct search *s, uint32_t from)
+{
+	uint32_t depth = 0;
+	s->stack[depth++] = (struct frame){from, str_succ_cnt(w, from)};
+	s->seen[from] = true;
+	w->pre_no[from] = w->pre_parent[s->pre_cnt] = s->pre_cnt;
+	w->pre[s->pre_cnt++] = from;
+	while (depth) {
+		struct frame *f = &s->stack[depth - 1];
+		if (!f->left) {
+			s->post[s->post_cnt++] = f->block;
+			depth--;
+			continue;
+		}
+		uint32_t to = str_succ(w, f->block, --f->left);
+		if (s->seen[to] || (s->is_main_known && !counts(w, f->block, to)))
+			continue;
+		s->seen[to] = true;
+		w->pre_parent[s->pre_cnt] = w->pre_no[f->block];
+		w->pre_no[to] = s->pre_cnt;
+		w->pre[s->pre_cnt++] = to;
+		s->stack[depth++] = (struct frame){to, str_succ_cnt(w, to)};
+	}
+}
+
+/* What the block before all others leads to: the entry, and where what cannot be reached begins. */
+static void find_roots(struct str_work *w, struct search *s, bool *has_pred)
+{
+	uint32_t top = str_top(w), cnt = w->tgt_first[top];
+	search(w, s, 0);
+	memcpy(w->is_main, s->seen, w->n * sizeof(*s->seen));
+	for (uint32_t b = 0; b < top; b++) {
+		for (uint32_t i = 0, n = w->is_gone[b] ? 0 : str_succ_cnt(w, b); i < n; i++)
+			has_pred[str_succ(w, b, i)] = true;
+	}
+	w->tgts[cnt++] = 0;
+	for (unsigned any = 0; any < 2; any++) {
+		for (uint32_t b = 0; b < top; b++) {
+			if (s->seen[b] || w->is_gone[b] || w->skip[b] != b || (!any && has_pred[b]))
+				continue;
+			search(w, s, b);
+			w->tgts[cnt++] = b;
+		}
+	}
+	w->tgt_first[top + 1] = cnt;
+}
+
+bool str_order(struct str_work *w)
+{
+	struct search s = {.stack = ARENA_RAW_ARRAY(w->a, struct frame, w->n), .seen = ARENA_ARRAY(w->a, bool, w->n),
+			   .post = ARENA_RAW_ARRAY(w->a, uint32_t, w->n)};
+	bool *has_pred = ARENA_ARRAY(w->a, bool, w->n);
+	w->is_main = ARENA_ARRAY(w->a, bool, w->n);
 	w->rpo = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
 	w->rpo_no = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
 	w->pre = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
 	w->pre_no = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
 	w->pre_parent = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
-	uint32_t *post = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
-	if (!stack || !w->rpo || !w->rpo_no || !w->pre || !w->pre_no || !w->pre_parent || !post)
+	if (!s.stack || !s.seen || !s.post || !has_pred || !w->is_main || !w->rpo || !w->rpo_no || !w->pre || !w->pre_no || !w->pre_parent)
 		return false;
+	find_roots(w, &s, has_pred);
+	w->is_main[str_top(w)] = true;
+	memset(s.seen, 0, w->n * sizeof(*s.seen));
+	s.pre_cnt = s.post_cnt = 0;
+	s.is_main_known = true;
 	memset(w->rpo_no, 0xff, sizeof(*w->rpo_no) * w->n);
-	memset(w->pre_no, 0xff, sizeof(*w->pre_no) * w->n);
-	uint32_t depth = 0, pre_cnt = 0, post_cnt = 0;
-	stack[depth++] = (struct frame){0, str_succ_cnt(w, 0)};
-	w->pre[0] = w->pre_no[0] = w->pre_parent[0] = 0;
-	pre_cnt = 1;
-	while (depth) {
-		struct frame *f = &stack[depth - 1];
-		if (!f->left) {
-			post[post_cnt++] = f->block;
-			depth--;
-			continue;
-		}
-		uint32_t to = str_succ(w, f->block, --f->left);
-		if (w->pre_no[to] != STR_NONE)
-			continue;
-		w->pre_parent[pre_cnt] = w->pre_no[f->block];
-		w->pre_no[to] = pre_cnt;
-		w->pre[pre_cnt++] = to;
-		stack[depth++] = (struct frame){to, str_succ_cnt(w, to)};
-	}
-	w->rpo_cnt = post_cnt;
-	for (uint32_t i = 0; i < post_cnt; i++) {
-		w->rpo[i] = post[post_cnt - 1 - i];
+	search(w, &s, str_top(w));
+	w->rpo_cnt = s.post_cnt;
+	for (uint32_t i = 0; i < w->rpo_cnt; i++) {
+		w->rpo[i] = s.post[w->rpo_cnt - 1 - i];
 		w->rpo_no[w->rpo[i]] = i;
 	}
 	return true;
@@ -124,9 +174,11 @@ bool str_edges(struct str_work *w)
 	uint32_t total = 0;
 	for (uint32_t i = 0; i < w->rpo_cnt; i++) {
 		uint32_t b = w->rpo[i], cnt = str_succ_cnt(w, b);
-		total += cnt;
-		for (uint32_t k = 0; k < cnt; k++)
-			w->pred_first[str_succ(w, b, k) + 2]++;
+		for (uint32_t k = 0; k < cnt; k++) {
+			bool is_edge = counts(w, b, str_succ(w, b, k));
+			total += is_edge;
+			w->pred_first[str_succ(w, b, k) + 2] += is_edge;
+		}
 	}
 	w->preds = ARENA_RAW_ARRAY(w->a, uint32_t, (size_t)total + 1);
 	if (!w->preds)
@@ -135,8 +187,10 @@ bool str_edges(struct str_work *w)
 		w->pred_first[b + 2] += w->pred_first[b + 1];
 	for (uint32_t i = 0; i < w->rpo_cnt; i++) {
 		uint32_t b = w->rpo[i], cnt = str_succ_cnt(w, b);
-		for (uint32_t k = 0; k < cnt; k++)
-			w->preds[w->pred_first[str_succ(w, b, k) + 1]++] = b;
+		for (uint32_t k = 0; k < cnt; k++) {
+			if (counts(w, b, str_succ(w, b, k)))
+				w->preds[w->pred_first[str_succ(w, b, k) + 1]++] = b;
+		}
 	}
 	return true;
 }
@@ -197,7 +251,7 @@ static bool find_idoms(struct str_work *w)
 			dom[i] = dom[dom[i]];
 		w->idom[w->pre[i]] = w->pre[dom[i]];
 	}
-	w->idom[0] = STR_NONE;
+	w->idom[str_top(w)] = STR_NONE;
 	return true;
 }
 

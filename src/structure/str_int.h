@@ -17,7 +17,9 @@ struct str_work {
 	struct arena *a;
 	const struct str_graph *g;
 	const struct str_opts *o;
-	uint32_t n;
+	uint32_t n;             /* blocks and, the last one, one that leads to the entry and to what cannot be reached from there */
+	bool *is_main;          /* can be reached from the entry; edges from others to these count for nothing */
+	bool *is_gone;          /* part of another's condition */
 	uint32_t *skip;         /* str_skip() */
 	uint8_t *end;           /* enum str_end; a condition both ways of which are one is a GOTO */
 	uint32_t *to;           /* two of each block */
@@ -30,7 +32,7 @@ struct str_work {
 	uint8_t *leaves;        /* of each condition */
 	uint32_t cond_cnt, cond_cap;
 
-	uint32_t *rpo;          /* the reachable ones, reverse postorder */
+	uint32_t *rpo;          /* all that are there, reverse postorder */
 	uint32_t *rpo_no;       /* place of a block in it, or STR_NONE */
 	uint32_t rpo_cnt;
 	uint32_t *pre;          /* the same in the order of the search, and each one's parent there by place */
@@ -58,6 +60,12 @@ bool str_order(struct str_work *w);
 bool str_edges(struct str_work *w);
 bool str_dominators(struct str_work *w);
 bool str_loops(struct str_work *w);
+
+/* The block before all others. */
+static inline uint32_t str_top(const struct str_work *w)
+{
+	return w->n - 1;
+}
 
 static inline bool str_dominates(const struct str_work *w, uint32_t x, uint32_t b)
 {
@@ -94,6 +102,7 @@ struct str_item {
 	uint32_t first, last, next;
 	uint32_t jump_cnt;  /* loops, switches: breaks of it */
 	uint32_t again_cnt; /* loops: continues of it */
+	uint32_t first_value, value_cnt; /* cases, at the end: as there */
 };
 
 struct str_shape {

@@ -175,7 +175,7 @@ static bool decide(struct place *p)
 		for (uint32_t b = out.first[h]; b != STR_NONE; b = out.next[b])
 			exits[cnt++] = b;
 		place_exits(p, h, exits, cnt);
-		if (w->end[h] == STR_END_SWITCH)
+		if (w->end[h] == STR_END_SWITCH && h != str_top(w))
 			place_cases(p, h);
 	}
 	return true;
@@ -252,7 +252,7 @@ static void push_list(struct tasks *t, const struct list *l, uint32_t of, uint32
 
 static void put_edge(struct place *p, struct tasks *t, uint32_t from, uint32_t to, uint32_t seq)
 {
-	if (p->at[to] == AT_EDGE && !str_is_back(p->w, from, to))
+	if (p->at[to] == AT_EDGE && p->w->idom[to] == from)
 		push(t, to, seq);
 	else
 		put(p->s, seq, STR_GOTO, to);
@@ -261,7 +261,7 @@ static void put_edge(struct place *p, struct tasks *t, uint32_t from, uint32_t t
 /* Whether a case of the switch that ends block x is where block b stands. */
 static bool is_here(const struct place *p, uint32_t x, uint32_t b)
 {
-	return p->w->idom[b] == x && (p->at[b] == AT_CASE || (p->at[b] == AT_EDGE && !str_is_back(p->w, x, b)));
+	return p->w->idom[b] == x && (p->at[b] == AT_CASE || p->at[b] == AT_EDGE);
 }
 
 static void put_case(struct place *p, struct tasks *t, uint32_t x, uint32_t in, uint32_t to)
@@ -343,7 +343,14 @@ bool str_place(struct str_shape *s)
 	if (!s->items)
 		return false;
 	s->root = str_item_new(s, STR_SEQ, STR_NONE);
-	push(&t, 0, s->root);
+	/* Behind what is reached stands what is not. */
+	uint32_t top = str_top(s->w);
+	for (uint32_t k = s->w->tgt_first[top + 1]; k-- > s->w->tgt_first[top] + 1;) {
+		if (p.at[s->w->tgts[k]] == AT_EDGE)
+			push(&t, s->w->tgts[k], s->root);
+	}
+	push_list(&t, &p.own, top, s->root);
+	put_edge(&p, &t, top, 0, s->root);
 	while (t.cnt && !s->failed)
 		put_block(&p, &t, t.list[--t.cnt]);
 	return !s->failed;

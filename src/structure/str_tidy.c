@@ -222,6 +222,10 @@ static bool resolve(struct str_shape *s, bool copies, bool cuts)
 	if (!w.stack || !s->seqs)
 		return false;
 	memset(s->refs, 0, sizeof(*s->refs) * s->w->n);
+	/* What nobody reaches keeps its label. */
+	const struct str_work *sw = s->w;
+	for (uint32_t k = sw->tgt_first[str_top(sw)] + 1; k < sw->tgt_first[sw->n]; k++)
+		s->refs[sw->tgts[k]] = 1;
 	s->seq_cnt = s->depth = 0;
 	w.stack[w.cnt++] = (struct frame){s->root, {STR_NONE, STR_NONE, STR_NONE, STR_NONE, STR_NONE, 0}};
 	while (w.cnt && !s->failed) {
@@ -506,6 +510,20 @@ static bool tidy_seqs(struct str_shape *s)
 	return is_changed;
 }
 
+/* What is known of the tree as it is now. */
+static bool look_back(struct str_shape *s)
+{
+	if (!resolve(s, false, false))
+		return false;
+	for (uint32_t k = s->seq_cnt; k-- > 0;) {
+		uint32_t seq = s->seqs[k];
+		for (uint32_t i = s->items[seq].first; i != STR_NONE; i = s->items[i].next)
+			s->items[i].falls = find_falls(s, i);
+		s->items[seq].falls = seq_falls(s, seq);
+	}
+	return true;
+}
+
 bool str_tidy(struct str_shape *s)
 {
 	const struct str_opts *o = s->w->o;
@@ -526,5 +544,5 @@ bool str_tidy(struct str_shape *s)
 			return false;
 		tidy_seqs(s);
 	}
-	return resolve(s, false, false);
+	return look_back(s);
 }

@@ -34,12 +34,13 @@ static bool copy_graph(struct str_work *w)
 	for (uint32_t b = 0; b < n; b++)
 		total += g->blocks[b].end == STR_END_SWITCH ? (size_t)g->blocks[b].case_cnt + 1 : 0;
 	w->skip = str_skip(w->a, g);
-	w->end = ARENA_RAW_ARRAY(w->a, uint8_t, n);
-	w->to = ARENA_ARRAY(w->a, uint32_t, 2 * n);
-	w->cost = ARENA_RAW_ARRAY(w->a, uint32_t, n);
-	w->tgt_first = ARENA_RAW_ARRAY(w->a, uint32_t, n + 1);
-	w->tgts = ARENA_RAW_ARRAY(w->a, uint32_t, total + 1);
-	if (!w->skip || !w->end || !w->to || !w->cost || !w->tgt_first || !w->tgts)
+	w->end = ARENA_RAW_ARRAY(w->a, uint8_t, n + 1);
+	w->to = ARENA_ARRAY(w->a, uint32_t, 2 * n + 2);
+	w->cost = ARENA_ARRAY(w->a, uint32_t, n + 1);
+	w->is_gone = ARENA_ARRAY(w->a, bool, n + 1);
+	w->tgt_first = ARENA_RAW_ARRAY(w->a, uint32_t, n + 2);
+	w->tgts = ARENA_RAW_ARRAY(w->a, uint32_t, total + n);
+	if (!w->skip || !w->end || !w->to || !w->cost || !w->is_gone || !w->tgt_first || !w->tgts)
 		return false;
 	uint32_t at = 0;
 	for (uint32_t b = 0; b < n; b++) {
@@ -63,21 +64,21 @@ static bool copy_graph(struct str_work *w)
 			at += cnt;
 		}
 	}
-	w->tgt_first[n] = at;
+	w->end[n] = STR_END_SWITCH;
+	w->tgt_first[n] = w->tgt_first[n + 1] = at;
 	return true;
 }
 
 struct err *str_build(struct arena *a, const struct str_graph *g, const struct str_opts *opts, struct str_tree *ret)
 {
-	struct str_work w = {.a = a, .g = g, .o = opts, .n = g->block_cnt};
+	struct str_work w = {.a = a, .g = g, .o = opts, .n = g->block_cnt + 1};
 	struct str_shape s = {.w = &w};
 	*ret = (struct str_tree){.is_plain = opts->is_plain};
 	struct err *e = str_graph_check(g);
 	if (e)
 		return e;
 	/* Joining conditions takes blocks out, so that the rest is looked at anew. */
-	bool ok = copy_graph(&w) && str_order(&w) && str_edges(&w) && str_join_conds(&w) && str_order(&w) && str_edges(&w) && str_dominators(&w) &&
-		  str_loops(&w);
+	bool ok = copy_graph(&w) && str_order(&w) && str_join_conds(&w) && str_order(&w) && str_edges(&w) && str_dominators(&w) && str_loops(&w);
 	for (uint32_t i = 0; i < w.rpo_cnt && ok; i++)
 		s.copy_budget += w.cost[w.rpo[i]];
 	s.copy_budget = s.copy_budget / 2 + 64;

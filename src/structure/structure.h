@@ -14,7 +14,8 @@
  * prints the tree with its own statements.
  *
  * Executing the tree goes through the same blocks in the same order as walking the graph, for every graph, also
- * irreducible ones. Every block that can be reached is in the tree, in one place or, where it is small, in several.
+ * irreducible ones. Every block is in the tree, in one place or, where it is small, in several; what cannot be reached stands at the
+ * end, behind a label. Left out are only blocks that do nothing but go on, when something leads to them.
  *
  * Everything is an index into flat arrays; nothing recurses, so that neither size nor depth of the graph matters.
  */
@@ -79,21 +80,24 @@ enum str_kind {
 	STR_BREAK,    /* of the innermost loop or switch */
 	STR_CONTINUE, /* of the innermost loop */
 	STR_GOTO,     /* to the label of `block` */
-	STR_LABEL,    /* of `block`; every block has one at most, and one that no goto names has none */
+	STR_LABEL,    /* of `block`; every block has one at most */
 };
 
 struct str_node {
 	uint8_t kind; /* enum str_kind */
 	bool is_default;
+	bool falls;   /* CASE: control may go on into the next one, or out of the switch at its end */
 	bool is_copy; /* BLOCK, LEAVE: the block has an earlier place in the tree */
 	uint32_t block;
 	uint32_t cond;        /* in `conds` */
+	uint32_t first_value, value_cnt; /* CASE: in `values` */
 	uint32_t first, next; /* child; sibling; STR_NONE: none */
 };
 
 struct str_tree {
 	const struct str_node *nodes;
 	const struct str_cond *conds;
+	const uint32_t *values; /* numbers of cases of the graph, as they stand there for each STR_CASE */
 	uint32_t node_cnt, cond_cnt;
 	uint32_t root;       /* a STR_SEQ */
 	uint32_t goto_cnt;   /* STR_GOTO nodes that are in it */
@@ -120,7 +124,7 @@ struct str_opts {
  */
 _must_use_ struct err *str_build(struct arena *a, const struct str_graph *g, const struct str_opts *opts, struct str_tree *ret);
 
-/* Whether the tree says what the graph says: each edge leads where it led, every reachable block is there, each label is there and named.
+/* Whether the tree says what the graph says: each edge leads where it led, every block is there, and so is every label.
  * Null when it does; else internal, naming the block. */
 _must_use_ struct err *str_check(struct arena *a, const struct str_graph *g, const struct str_tree *t);
 

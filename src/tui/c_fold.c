@@ -21,6 +21,7 @@ struct blocks {
 struct shape {
 	bool is_label, closes, opens;
 	bool is_brace; /* nothing but the brace that it opens */
+	bool is_end;   /* ... that it closes */
 };
 
 static const char *line_of(const struct tui_c_made *m, uint32_t line, uint32_t *ret_len)
@@ -46,6 +47,7 @@ static struct shape shape_of(const char *s, uint32_t len)
 		cnt++;
 	}
 	h.is_brace = h.opens && cnt == 1;
+	h.is_end = h.closes && cnt == 1;
 	return h;
 }
 
@@ -91,8 +93,9 @@ static void add_line(struct blocks *b, uint32_t line)
 	struct shape h = shape_of(s, len);
 	if ((h.is_label || h.closes) && is_in_label(b))
 		end(b, line - 1);
+	/* What stands behind a brace in its line (else, while) is shown. */
 	if (h.closes && b->open.cnt)
-		end(b, line);
+		end(b, h.is_end ? line : line - 1);
 	bool is_part = h.is_brace && is_in_label(b) && b->all.data[b->all.cnt - 1].head + 1 == line;
 	if (h.is_label)
 		begin(b, line, true, false);

@@ -31,15 +31,44 @@ status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$
 "$SCRY" undo $F 3 >/dev/null
 is "taken back it is gone" 0 "$("$SCRY" decompile $F main | grep -c 'say\|above\|two')"
 # A block's name is its label's, as an identifier; the function's own first block has the function's name.
-aim=$("$SCRY" decompile $F main | sed -nE 's,^.*goto (b[0-9]+);$,\1,p' | head -1)
-block=$("$SCRY" decompile $F main | sed -nE "s,^$aim:; /\\* (0x[0-9a-f]+) \\*/\$,\\1,p")
-"$SCRY" rename $F "$block" 'for' >/dev/null
-"$SCRY" decompile $F main >"$WORK/named.c"
-like "a label has its block's name" "^for_${block#0x}:; /. $block ./\$" "$(cat "$WORK/named.c")"
-like "and so has what goes there" "goto for_${block#0x};" "$(cat "$WORK/named.c")"
-status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/named.c" -o /dev/null
-"$SCRY" undo $F >/dev/null
-is "taken back it is a number" 0 "$("$SCRY" decompile $F main | grep -c for_)"
+if build jump gcc -O1 -x c - <<'C'; then
+int g(int i, int j) { return i * j == 42; }
+int h(volatile int *p, int n) { for (int i = 0; i < n; i++) p[i] += i; return n; }
+int f(int *p, int a, int b)
+{
+	int r = 0;
+	for (int i = 0; i < a; i++)
+		for (int j = 0; j < b; j++) {
+			if (g(i, j))
+				goto out;
+			r += h(p, j);
+		}
+	r += h(p, a);
+	r += h(p, r);
+out:
+	if (h(p, b) == r)
+		r *= h(p, 3);
+	return r + h(p, 1);
+}
+int main(int c, char **v) { return f((int *)v, c, c); }
+C
+	J=$WORK/jump
+	aim=$("$SCRY" decompile "$J" f | sed -nE 's,^.*goto (b[0-9]+);$,\1,p' | head -1)
+	block=$("$SCRY" decompile "$J" f | sed -nE "s,^$aim:; /\\* (0x[0-9a-f]+) \\*/\$,\\1,p")
+	"$SCRY" rename "$J" "$block" 'for' >/dev/null
+	"$SCRY" decompile "$J" f >"$WORK/named.c"
+	like "a label has its block's name" "^for_${block#0x}:; /. $block ./\$" "$(cat "$WORK/named.c")"
+	like "and so has what goes there" "goto for_${block#0x};" "$(cat "$WORK/named.c")"
+	status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/named.c" -o /dev/null
+	"$SCRY" undo "$J" >/dev/null
+	is "taken back it is a number" 0 "$("$SCRY" decompile "$J" f | grep -c for_)"
+	# A block that nothing jumps to has a label when it has a name.
+	block=$("$SCRY" blocks "$J" h --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["items"][-1]["addr"])')
+	"$SCRY" rename "$J" "$block" 'last' >/dev/null
+	like "a block with a name has a label" "^last_${block#0x}:; /. $block ./\$" "$("$SCRY" decompile "$J" h)"
+else
+	skip "labels" "no gcc"
+fi
 if build lit gcc -O1 -fcf-protection=none -x c - <<'C'; then
 int f(int c) { return c == 0x41 ? 0x1234 : c + 0x77; }
 int main(int c, char **v) { return f(c); }

@@ -9,15 +9,26 @@ if ! command -v tmux >/dev/null; then
 	plan
 fi
 build prog gcc -O1 -no-pie -x c - <<'C' || plan
-int put(int c) { return c * 3; }
-int loop(const char *s)
+int put(int i, int j) { return i * j == 42; }
+int add(volatile int *p, int n) { for (int i = 0; i < n; i++) p[i] += i; return n; }
+/* Two ways into the loop: no form without a goto says it. */
+int loop(int *p, int a, int b)
 {
-	int sum = 0;
-	for (; *s; s++)
-		sum += put(*s);
-	return sum;
+	int r = 0, i = 0;
+	if (a & 1)
+		goto in;
+	for (;;) {
+		r += add(p, i);
+		if (put(i, b))
+			break;
+	in:
+		i += add(p, r);
+		if (i > b)
+			return r;
+	}
+	return r + add(p, 1);
 }
-int main(int argc, char **argv) { return loop(argv[0]) + argc; }
+int main(int argc, char **argv) { return loop((int *)argv, argc, argc); }
 C
 . "$ROOT/tests/e2e/tmux.sh"
 

@@ -54,7 +54,8 @@ keys Enter
 wait_for ' listing' 'the listing'
 screen | grep -q '^.*>[0-9a-f]\{8,\} ' && ok 0 'the current line is marked' || ok 1 'the current line is marked'
 keys Tab
-wait_for ' C  L[0-4]' 'Tab to the C'
+wait_for ' C  L' 'Tab to the C'
+keys C-Home
 wait_for '(struct scry_x86_64 *m)' 'which is the function'
 keys Tab
 wait_for ' listing' 'and back'

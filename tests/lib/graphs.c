@@ -214,12 +214,40 @@ static uint32_t statement(struct program *p, uint32_t at, unsigned depth)
 	return switch_statement(p, at, depth - 1);
 }
 
+/* What follows a return leads nowhere. */
+static void cut_unreached(struct graph *g)
+{
+	bool *seen = calloc(g->cnt, sizeof(*seen));
+	uint32_t *work = calloc(g->cnt, sizeof(*work)), cnt = 0;
+	if (!seen || !work)
+		abort();
+	work[cnt++] = 0;
+	seen[0] = true;
+	while (cnt > 0) {
+		const struct str_block *k = &g->blocks[work[--cnt]];
+		uint32_t fixed = k->end == STR_END_LEAVE ? 0 : 2, all = fixed + (k->end == STR_END_SWITCH ? k->case_cnt : 0);
+		for (uint32_t i = 0; i < all; i++) {
+			uint32_t way = k->end == STR_END_GOTO ? 0 : k->end == STR_END_SWITCH ? 1 : i;
+			uint32_t to = i >= 2 ? g->cases[k->first_case + i - 2].to : k->to[way];
+			if (!seen[to]) {
+				seen[to] = true;
+				work[cnt++] = to;
+			}
+		}
+	}
+	for (uint32_t b = 0; b < g->cnt; b++)
+		g->blocks[b].end = seen[b] ? g->blocks[b].end : STR_END_LEAVE;
+	free(seen);
+	free(work);
+}
+
 void graph_program(struct graph *g, struct graph_rand *r, unsigned depth)
 {
 	struct program p = {g, r, STR_NONE, STR_NONE};
 	uint32_t at = graph_add(g, 1);
 	for (unsigned i = 0; i < 5 && at != STR_NONE; i++)
 		at = statement(&p, at, depth);
+	cut_unreached(g);
 }
 
 /* --- walking -------------------------------------------------------------------------------------------------- */
