@@ -92,7 +92,8 @@ READS = [
 ]
 # Not the same twice, a matter of another place, or of another test.
 ELSEWHERE = {"accept", "refuse", "analyze", "doctor", "exec", "verify", "call", "native_build", "native_run", "salvage", "import",
-             "trace", "probe", "events", "project_create", "project_list", "project_add", "project_remove", "project_search", "project_follow"}
+             "trace", "probe", "events", "cache_list", "cache_verify", "cache_prune", "project_create", "project_list",
+             "project_add", "project_remove", "project_search", "project_follow"}
 EDITS = [
     ("rename", {"addr": "entry", "name": "start_here"}, ["entry", "start_here"]), ("comment", {"addr": "entry", "text": "x"}, ["entry", "x"]),
     ("bookmark", {"addr": "entry", "text": "here"}, ["entry", "here"]), ("declare", {"text": "struct s {int a;};"}, ["struct s {int a;};"]),

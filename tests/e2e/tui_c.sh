@@ -78,8 +78,13 @@ like "as a name" 'once_more' "$OUT"
 start prog
 text g
 text loop
-key Enter Tab
-shows "and there at the next start" 'goto once_more_'
+key Enter
+shows "the function again" 'loop:'
+key Tab
+shows "its C again" 'm->rsp'
+text '/goto'
+key Enter
+shows "and there at the next start" 'once_more_'
 text q
 if build arm aarch64-linux-gnu-gcc -nostdlib -ffreestanding -x c - <<'C'; then
 int helper(int x) { return x + 1; }
