@@ -637,7 +637,7 @@ def scenarios(w):
             listing["cursor"]["addr"] == call["addr"] and again["cursor"]["text_line"] == call["text_line"])
 
     s = Steps(w, "decomp_follow_self: a label, the function's own name")
-    s("ui.pseudocode", target="execute_command")
+    s("ui.pseudocode", target="execute_command_internal")
     s("ui.search", query="goto b")
     s("ui.keys", keys=["w"])
     word = s("ui.state")["cursor"]["word"]
@@ -645,10 +645,10 @@ def scenarios(w):
     there = next(x["text"] for x in s("ui.view")["lines"] if x["cursor"])
     b = s("ui.back")
     s("ui.move", dir="top")
-    own = next(x["text"] for x in s("ui.view")["lines"] if "void execute_command_" in x["text"])
+    own = next(x["text"] for x in s("ui.view")["lines"] if "void execute_command_internal_" in x["text"])
     s("ui.cursor_on", word=own.split("(")[0].split()[-1])
     k = s("ui.follow")
-    s.check(there.startswith(word + ":") and b["cursor"]["word"] == word and q["view"] == k["view"] == "C" and k["function"]["name"] == "execute_command")
+    s.check(there.startswith(word + ":") and b["cursor"]["word"] == word and q["view"] == k["view"] == "C" and k["function"]["name"] == "execute_command_internal")
 
     s = Steps(w, "rename, comment, xrefs in C")
     r = s("ui.pseudocode", target="execute_command")
