@@ -48,7 +48,7 @@ like "bookmarks" 'third' "$out"
 like "the history" 'comment block' "$out"
 like "findings are written" "written to $WORK/notes.md" "$out"
 like "and hold them" 'second' "$(cat "$WORK/notes.md")"
-like "what is not there yet says what brings it" 'unsupported: .*traces' "$(plain ']\n')"
+like "a step without a trace says how one is loaded" 'no trace is loaded .scry --trace' "$(plain ']\n')"
 if "$SCRY" trace -e none -- true >/dev/null 2>&1; then
 	# In a chroot the kernel names files as those outside do, and what eBPF tells of them is not found.
 	src=
