@@ -116,8 +116,6 @@ void ses_debug_close(struct ses_debug *s)
 	free(s->argv);
 	free(s->own_path);
 	free(s->last_line);
-	if (s->trace)
-		fclose(s->trace);
 	if (s->sn)
 		ses_snap_put(s->sn);
 	free(s);

@@ -60,10 +60,6 @@ struct ses_debug {
 	uint64_t shown_live;   /* where the next dump or disassembly goes on */
 	uint8_t shown_what;
 	int status;
-	FILE *trace;           /* steps are written there */
-	uint64_t trace_regs[64];
-	bool has_trace_regs;
-	uint64_t trace_cnt;
 };
 
 static inline struct ses_call ses_debug_call(const struct ses_debug *s)
@@ -114,7 +110,5 @@ void ses_debug_show_stop(struct ses_debug *s, struct buf *out);
 /* --- ses_debug_step.c --- */
 _must_use_ struct err *ses_debug_out(struct ses_debug *s);
 _must_use_ struct err *ses_debug_unwound(struct ses_debug *s);
-/* Steps of single instructions, each written to the trace. */
-_must_use_ struct err *ses_debug_record(struct ses_debug *s, uint64_t cnt, uint64_t *ret_done);
 
 #endif
