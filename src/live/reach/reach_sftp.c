@@ -125,7 +125,8 @@ static struct err *receive(struct sftp *s)
 			s->in_pos += 4 + len;
 			return s->reply.failed ? &err_nomem : NULL;
 		}
-		memmove(s->in.data, s->in.data + s->in_pos, left);
+		if (s->in_pos)
+			memmove(s->in.data, s->in.data + s->in_pos, left);
 		s->in.len = left;
 		s->in_pos = 0;
 		struct err *e = flush(&s->base);
