@@ -35,8 +35,8 @@ done
 # As text; a rule of one's own; what is wrong with one is said.
 like "a finding as text" '^!!! low anti-debug: .*T1622.*: process [0-9]* subject (.*/subject)' "$("$SCRY" trace --rule anti-debug -- "$S" anti-debug yes "$WORK/at" 2>&1)"
 like "its event is with it" '^  *ptrace\(PTRACE_TRACEME' "$("$SCRY" trace --rule anti-debug -- "$S" anti-debug yes "$WORK/at" 2>&1)"
-like "and the call site" '^  *at [a-z_]+ 0x' "$("$SCRY" trace --rule anti-debug -- "$S" anti-debug yes "$WORK/at" 2>&1)"
-"$SCRY" trace --rule anti-debug --json -- "$S" anti-debug yes "$WORK/at" >"$WORK/yes" 2>/dev/null
+like "and the call site" '^  *at [a-z_]+ 0x' "$("$SCRY" trace --source "$SOURCE" --rule anti-debug -- "$S" anti-debug yes "$WORK/at" 2>&1)"
+"$SCRY" trace --source "$SOURCE" --rule anti-debug --json -- "$S" anti-debug yes "$WORK/at" >"$WORK/yes" 2>/dev/null
 json "in JSON, too" "d['cause']['site']['module'].endswith('/subject') and d['cause']['site']['func']" grep '"rule":"anti-debug"' "$WORK/yes"
 printf 'rule mine\ntitle Mine\nseverity info\nevent exec where argv has "yes" and exe ~ "*/subject"\n' >"$WORK/mine.rule"
 like "a rule from a file" '^!!! info mine: Mine: process' "$("$SCRY" trace --rule "$WORK/mine.rule" -- "$S" anti-debug yes "$WORK/at" 2>&1)"
