@@ -47,6 +47,10 @@ SCRY_INLINE uint1_t scry_known(uint1_t v)
 }
 
 /* --- memory: any address, any alignment, any type behind it; in the byte order of the machine ------------- */
+#if defined(__GNUC__) && !defined(__clang__)
+/* An address near 0 is one, too; gcc takes it for a member of a null pointer. */
+#pragma GCC diagnostic ignored "-Warray-bounds"
+#endif
 #ifndef SCRY_MEMORY
 #define SCRY_MEMORY(bits)                                                        \
 	SCRY_INLINE uint##bits##_t scry_load##bits(uintptr_t addr)               \

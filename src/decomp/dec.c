@@ -13,7 +13,7 @@ const char *dec_level_name(enum dec_level l)
 
 const char *dec_pass_name(enum dec_pass p)
 {
-	static const char *const names[] = {"ssa", "stack", "memory", "range", "dead", "vars"};
+	static const char *const names[] = {"ssa", "stack", "range", "dead", "vars"};
 	return p < DEC_PASS_COUNT ? names[p] : "";
 }
 

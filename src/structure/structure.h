@@ -111,9 +111,6 @@ struct str_opts {
 	bool is_plain;
 	/* A goto to code that soon leaves or joins is replaced by that code when it costs this much at most; 0: by none. */
 	uint32_t copy_cost_max;
-	/* Whether two blocks are the same in C: their statements, and the end as well. Null: none are. */
-	bool (*is_same)(void *ctx, uint32_t a, uint32_t b);
-	void *ctx;
 	/* Braces nest no deeper; what is deeper stands at the end of the function, behind a label. 0: 24. */
 	uint32_t depth_max;
 };

@@ -117,21 +117,20 @@ static struct gdb_span text_span(const char *s)
 }
 
 /* LAST leads to nothing: it keeps what nothing else refers to, since two versions of it cannot be told apart. */
-enum key_kind { KEY_ID, KEY_PATH, KEY_HINT, KEY_MISSING, KEY_LAST };
+enum key_kind { KEY_ID, KEY_PATH, KEY_MISSING, KEY_LAST };
 
 /* The name of an entry; false where what it is made of is not known. */
 static bool key_of(enum key_kind kind, const char *peer, const char *path, const struct reach_meta *m, char ret[HEX_LEN])
 {
-	static const char *const names[] = {"id", "path", "hint", "missing", "last"};
-	if ((kind == KEY_ID || kind == KEY_HINT) && (!m->id_len || !m->has_len))
+	static const char *const names[] = {"id", "path", "missing", "last"};
+	if (kind == KEY_ID && (!m->id_len || !m->has_len))
 		return false;
 	if (kind == KEY_PATH && (!m->has_len || !m->has_mtime))
 		return false;
 	struct gdb_span fields[5] = {text_span(names[kind])};
 	size_t cnt = 1;
-	if (kind != KEY_HINT)
-		fields[cnt++] = text_span(peer);
-	if (kind == KEY_ID || kind == KEY_HINT)
+	fields[cnt++] = text_span(peer);
+	if (kind == KEY_ID)
 		fields[cnt++] = gdb_span_make(m->id, m->id_len);
 	else
 		fields[cnt++] = text_span(path);
@@ -562,7 +561,7 @@ static struct err *publish(void *ctx, struct reach_fetch_job *job, struct reach_
 	to_hex(job->meta.id, job->meta.id_len, entry.id);
 	entry.id[2 * job->meta.id_len] = '\0';
 	char key[HEX_LEN];
-	static const enum key_kind kinds[] = {KEY_ID, KEY_PATH, KEY_HINT};
+	static const enum key_kind kinds[] = {KEY_ID, KEY_PATH};
 	bool is_kept = false;
 	for (size_t i = 0; i < ARRAY_LEN(kinds) && !e; i++) {
 		if (key_of(kinds[i], s->peer, job->path, &job->meta, key)) {
