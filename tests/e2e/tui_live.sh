@@ -4,10 +4,7 @@
 # had, else by ptrace. Waits for what it expects, never for a time. SCRY is the program; prints TAP.
 set -u
 SCRY=${SCRY:?}
-if ! command -v tmux >/dev/null; then
-	echo "1..0 # skip no tmux"
-	exit 0
-fi
+. "$(dirname "$0")/screen.sh"
 if ! why=$("$SCRY" trace -e none -- true 2>&1); then
 	echo "1..0 # skip nothing can be traced here: $(printf %s "$why" | tail -n 1)"
 	exit 0
@@ -15,39 +12,6 @@ fi
 # In a chroot the kernel names files as those outside do, and what eBPF tells of them is not found.
 src=
 cut -d' ' -f5 /proc/self/mountinfo | grep -qx / || src='--source ptrace -- '
-work=$(mktemp -d)
-export SCRY_KEYS=ida SCRY_STORE="$work/store" TMUX_TMPDIR="$work"
-unset TMUX
-tm() { tmux -L scry-live -f /dev/null "$@"; }
-trap 'tm kill-server 2>/dev/null; rm -rf "$work"' EXIT
-n=0 failed=0
-ok() { # RESULT NAME
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		tm capture-pane -p -t t | sed 's/^/# /'
-		failed=1
-	fi
-}
-screen() { tm capture-pane -p -t t; }
-# until_true NAME COMMAND...: the limit is for a machine that is busy.
-until_true() {
-	name=$1 tries=0
-	shift
-	until "$@"; do
-		tries=$((tries + 1))
-		[ $tries -gt 1200 ] && break
-		sleep 0.05
-	done
-	"$@"
-	ok $? "$name"
-}
-shows() { screen | grep -qE -- "$1"; }
-wait_for() { until_true "$2" shows "$1"; }
-keys() { tm send-keys -t t "$@"; }
-text() { tm send-keys -t t -l -- "$1"; }
 # The process whose words these are, if there is one.
 pid_of() {
 	for f in /proc/[0-9]*; do
@@ -59,9 +23,7 @@ runs() { pid_of "$1" >/dev/null; }
 is_gone() { ! runs "$1"; }
 
 "$SCRY" trace ${src%-- } -o "$work/t.trc" -- cat /etc/passwd >/dev/null 2>&1
-tm new-session -d -s t -x 210 -y 42 "PS1='shell> ' bash --norc --noprofile" || exit 1
-tm set-option -g escape-time 10
-wait_for 'shell>' 'a shell in tmux'
+shell 210 42
 text "$SCRY /bin/cat"
 keys Enter
 wait_for ' cat  ELF64.* ready' 'the program is there'

@@ -4,43 +4,8 @@
 # left attached. Waits for what it expects, never for a time. SCRY is the program; prints TAP.
 set -u
 SCRY=${SCRY:?}
-if ! command -v tmux >/dev/null; then
-	echo "1..0 # skip no tmux"
-	exit 0
-fi
-work=$(mktemp -d)
-export SCRY_KEYS=ida SCRY_STORE="$work/store" TMUX_TMPDIR="$work"
-unset TMUX
-tm() { tmux -L scry-probe -f /dev/null "$@"; }
-trap 'tm kill-server 2>/dev/null; [ -z "${subject:-}" ] || kill "$subject"; rm -rf "$work"' EXIT
-n=0 failed=0
-ok() { # RESULT NAME
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		tm capture-pane -p -t t | sed 's/^/# /'
-		failed=1
-	fi
-}
-screen() { tm capture-pane -p -t t; }
-# until_true NAME COMMAND...: the limit is for a machine that is busy.
-until_true() {
-	name=$1 tries=0
-	shift
-	until "$@"; do
-		tries=$((tries + 1))
-		[ $tries -gt 1200 ] && break
-		sleep 0.05
-	done
-	"$@"
-	ok $? "$name"
-}
-shows() { screen | grep -qE -- "$1"; }
-wait_for() { until_true "$2" shows "$1"; }
-keys() { tm send-keys -t t "$@"; }
-text() { tm send-keys -t t -l -- "$1"; }
+. "$(dirname "$0")/screen.sh"
+at_end() { [ -z "${subject:-}" ] || kill "$subject"; }
 
 cat >"$work/subject.c" <<'END'
 #include <stdio.h>
@@ -67,9 +32,7 @@ if ! why=$("$SCRY" probe "$work/subject" outer --count 1 -p $subject 2>&1); then
 	echo "1..0 # skip no probes here: $(printf %s "$why" | tail -n 1)"
 	exit 0
 fi
-tm new-session -d -s t -x 170 -y 42 "PS1='shell> ' bash --norc --noprofile" || exit 1
-tm set-option -g escape-time 10
-wait_for 'shell>' 'a shell in tmux'
+shell 170 42
 text "$SCRY $work/subject"
 keys Enter
 wait_for ' subject  ELF64.* ready' 'the program is there'

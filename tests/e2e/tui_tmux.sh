@@ -4,44 +4,10 @@
 # SCRY is the program; prints TAP.
 set -u
 SCRY=${SCRY:?}
-if ! command -v tmux >/dev/null; then
-	echo "1..0 # skip no tmux"
-	exit 0
-fi
-work=$(mktemp -d)
-export SCRY_KEYS=ida SCRY_STORE="$work/store" TMUX_TMPDIR="$work"
-unset TMUX
-tm() { tmux -L scry-test -f /dev/null "$@"; }
-trap 'tm kill-server 2>/dev/null; rm -rf "$work"' EXIT
-n=0 failed=0
-ok() { # RESULT NAME
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		tm capture-pane -p -t t | sed 's/^/# /'
-		failed=1
-	fi
-}
-screen() { tm capture-pane -p -t t; }
-# wait_for TEXT NAME: until the pane shows it; the limit is for a machine that is busy.
-wait_for() {
-	tries=0
-	until screen | grep -qF -- "$1"; do
-		tries=$((tries + 1))
-		[ $tries -gt 600 ] && break
-		sleep 0.05
-	done
-	screen | grep -qF -- "$1"
-	ok $? "$2"
-}
-keys() { tm send-keys -t t "$@"; }
-text() { tm send-keys -t t -l -- "$1"; }
+. "$(dirname "$0")/screen.sh"
+shows() { screen | grep -qF -- "$1"; }
 
-tm new-session -d -s t -x 120 -y 40 "PS1='shell> ' bash --norc --noprofile" || exit 1
-tm set-option -g escape-time 10
-wait_for 'shell>' 'a shell in tmux'
+shell 120 40
 text "$SCRY /bin/bash"
 keys Enter
 wait_for ' bash  ELF64' 'the header'
