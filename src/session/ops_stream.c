@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_MS = 2000, WAIT_MS_MAX = 60000, LIMIT = 1000 };
+enum { WAIT_MS = 2000, WAIT_MS_MAX = 60000, LIMIT = 1000, WORDS_LEN_MAX = 100000 /* below what the kernel takes as one word */ };
 
 /* What the command line has and nobody else: programs are started, files written, tables printed. */
 static struct err *check_words(const struct ops_args *a)
@@ -35,7 +35,7 @@ static bool is_ours(const char *name)
 static struct err *put_words(struct ops_req *rq, char **words, size_t cap)
 {
 	const struct ops_args *a = rq->args;
-	size_t n = 0;
+	size_t n = 0, len = 0;
 	words[n++] = (char *)(uintptr_t)a->op->name;
 	words[n++] = (char *)(uintptr_t)"--json";
 	if (rq->no_store)
@@ -52,7 +52,8 @@ static struct err *put_words(struct ops_req *rq, char **words, size_t cap)
 		size_t cnt = v->is_set ? p->is_repeated ? v->text_cnt : 1 : 0;
 		for (size_t k = 0; k < cnt && !is_ours(p->name); k++) {
 			const char *text = p->is_repeated ? v->texts[k] : v->text;
-			if (n + 1 >= cap)
+			len += strlen(text);
+			if (n + 1 >= cap || len > WORDS_LEN_MAX)
 				return err_new(ERR_BUDGET, "%s: so many words are too much", a->op->name);
 			if (p->is_positional && *text == '-')
 				return err_new(ERR_INVALID, "%s: %s begins with '-'", text, p->name);

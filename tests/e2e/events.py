@@ -177,6 +177,7 @@ def check_refused(c, pid):
     ok(refusal(c, "trace", pid=["4194305"], wait_ms=LONG_MS) in ("not_found", "invalid", "unsupported"), "a process that is not there")
     ok(refusal(c, "trace", pid=[pid], expr=["nosuch"], wait_ms=LONG_MS) == "invalid", "a call that is not there")
     ok(refusal(c, "probe", what=["--help"]) == "invalid", "a name that would be an option")
+    ok(refusal(c, "probe", what=["x" * 140000]) == refusal(c, "trace", pid=[pid], expr=["read," * 28000]) == "budget", "words longer than a command can have")
     for cursor in ("", "x", "1", "1.", "1.x", "99.0", "-1.0", "1.0.0"):
         kind = refusal(c, "events", cursor=cursor)
         ok(kind in ("invalid", "not_found"), f"the cursor {cursor!r}", kind)
