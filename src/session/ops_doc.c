@@ -171,11 +171,13 @@ static bool simple_number(struct simple *s, struct ops_doc *ret)
 	bool is_negative = *s->at == '-';
 	const char *from = s->at += is_negative;
 	int64_t v = 0;
-	while (*s->at >= '0' && *s->at <= '9' && s->at - from < 18)
-		v = v * 10 + (*s->at++ - '0');
+	bool is_large = false;
+	for (; *s->at >= '0' && *s->at <= '9'; s->at++)
+		is_large = is_large || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *s->at - '0', &v);
 	bool is_plain = s->at > from && (*from != '0' || (s->at == from + 1 && !is_negative));
-	ret->kind = OPS_DOC_INT;
-	ret->num = is_negative ? -v : v;
+	/* A whole number that no parameter can be is no fault of the request's form: it is answered by its id. */
+	ret->kind = is_large ? OPS_DOC_OTHER : OPS_DOC_INT;
+	ret->num = is_large ? 0 : is_negative ? -v : v;
 	return is_plain && (*s->at == ',' || *s->at == '}' || *s->at == ']' || *s->at == ' ');
 }
 

@@ -52,7 +52,7 @@ static struct err *put_words(struct ops_req *rq, char **words, size_t cap)
 		size_t cnt = v->is_set ? p->is_repeated ? v->text_cnt : 1 : 0;
 		for (size_t k = 0; k < cnt && !is_ours(p->name); k++) {
 			const char *text = p->is_repeated ? v->texts[k] : v->text;
-			len += strlen(text);
+			len += text ? strlen(text) : 0; /* flags have none */
 			if (n + 1 >= cap || len > WORDS_LEN_MAX)
 				return err_new(ERR_BUDGET, "%s: so many words are too much", a->op->name);
 			if (p->is_positional && *text == '-')

@@ -430,6 +430,8 @@ def answer_to(server, data):
 def test_harm(server):
     def kinds(data):
         return [(a["error"]["code"], a["error"]["data"]["kind"]) if "error" in a else "result" for a in answer_to(server, data)]
+    ok(kinds(b'{"jsonrpc":"2.0","id":9,"method":"functions","params":{"limit":18446744073709551615}}\n') == [(-32602, "invalid")],
+       "a number that is too large is no fault of form")
     ok(kinds(b"{\n\n[]\n{}\n1\nnull\n\"\n\xff\xfe\n") == [(-32700, "invalid")] * 2 + [(-32600, "invalid")] + [(-32700, "invalid")] * 4
        or all(k[0] in (-32700, -32600) for k in kinds(b"{\n\n[]\n{}\n1\nnull\n\"\n\xff\xfe\n")), "lines that are no requests")
     ok(kinds(b'{"jsonrpc":"1.0","id":1,"method":"ping"}\n') == [(-32600, "invalid")], "another version")
