@@ -171,13 +171,11 @@ static bool simple_number(struct simple *s, struct ops_doc *ret)
 	bool is_negative = *s->at == '-';
 	const char *from = s->at += is_negative;
 	int64_t v = 0;
-	bool is_large = false;
-	for (; *s->at >= '0' && *s->at <= '9'; s->at++)
-		is_large = is_large || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *s->at - '0', &v);
+	while (*s->at >= '0' && *s->at <= '9' && s->at - from < 18)
+		v = v * 10 + (*s->at++ - '0');
 	bool is_plain = s->at > from && (*from != '0' || (s->at == from + 1 && !is_negative));
-	/* A whole number that no parameter can be is no fault of the request's form: it is answered by its id. */
-	ret->kind = is_large ? OPS_DOC_OTHER : OPS_DOC_INT;
-	ret->num = is_large ? 0 : is_negative ? -v : v;
+	ret->kind = OPS_DOC_INT;
+	ret->num = is_negative ? -v : v;
 	return is_plain && (*s->at == ',' || *s->at == '}' || *s->at == ']' || *s->at == ' ');
 }
 
@@ -280,13 +278,39 @@ static bool doc_is_simple(const char *text, size_t len, struct arena *a, struct 
 	return s.at == s.end;
 }
 
+#define LARGE_MAX 16
+
+/*
+ * A number that no parameter can be is no fault of a request's form, and is answered by the request's id. The library takes a number beyond
+ * its own range for a fault, and says where it ends: there an unremarkable number that is not whole takes its place.
+ */
+static json_t *load(const char *text, size_t len, struct arena *a, json_error_t *where)
+{
+	const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
+	json_t *j = json_loadb(text, len, flags, where);
+	char *copy = NULL;
+	for (unsigned i = 0; !j && i < LARGE_MAX && json_error_code(where) == json_error_numeric_overflow; i++) {
+		size_t end = (size_t)where->position, from = end;
+		if (!copy)
+			copy = arena_strndup(a, text, len);
+		while (copy && from && from <= len && strchr("+-.0123456789eE", copy[from - 1]) && copy[from - 1])
+			from--;
+		if (!copy || end > len || end - from < 3)
+			break;
+		memset(copy + from, ' ', end - from);
+		memcpy(copy + from, "0.5", 3);
+		j = json_loadb(copy, len, flags, where);
+	}
+	return j;
+}
+
 struct err *ops_doc_parse(const char *path, const char *text, size_t len, struct arena *a, struct ops_doc *ret)
 {
 	json_error_t where;
 	struct err *e = NULL;
 	if (doc_is_simple(text, len, a, ret))
 		return NULL;
-	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+	json_t *j = load(text, len, a, &where);
 	if (!j)
 		return err_new(ERR_INVALID, "%s: line %d, column %d: %s", path, where.line, where.column, where.text);
 	if (!json_is_object(j))

@@ -213,6 +213,7 @@ static void test_documents(void **state)
 		"{}", " { } ", "{\"a\":1}", "{\"a\" : [ ] , \"b\":{\"c\":\"d\"}}", "{\"a\":[1,2,-3,\"x\",true,false,null,{}]}", "{\"a\":\"\"}",
 		"{\"a\":1,\"a\":2}", "{\"a\":01}", "{\"a\":-0}", "{\"a\":0}", "{\"a\":-}", "{\"a\":1.5}", "{\"a\":1e3}",
 		"{\"a\":999999999999999999}", "{\"a\":9223372036854775807}", "{\"a\":9223372036854775808}", "{\"a\":-9223372036854775808}",
+		"{\"a\":-9223372036854775809}", "{\"id\":1,\"a\":[1e999,-1e999,99999999999999999999999,2]}", "{\"a\":1e99999999",
 		"{\"a\":\"\\n\\u00e9\\u0000\"}", "{\"\\u0061\":1,\"a\":2}", "{\"a\":\"\xc3\xa9\"}",
 		"{\"a\":\"\xff\"}", "{\"a\":\"\t\"}", "{\"a\":\"\x7f\"}",
 		"{,}", "{\"a\":1,}", "{\"a\":[1,]}", "{\"a\":[,1]}", "{\"a\" 1}", "{a:1}", "{\"a\":tru}",
@@ -238,6 +239,15 @@ static void test_documents(void **state)
 		both_ways("{\"a\0b\":1}", 9);
 	}
 	assert_true(good > 100);
+	/* A number out of every range is no number a parameter takes, and the rest is read. */
+	struct arena a = {0};
+	struct ops_doc doc = {0};
+	static const char large[] = "{\"id\":7,\"a\":[1e999,-99999999999999999999,3],\"b\":1.5}";
+	assert_null(ops_doc_parse("large", large, sizeof(large) - 1, &a, &doc));
+	assert_int_equal(ops_doc_find(&doc, "id")->num, 7);
+	const struct ops_doc *list = ops_doc_find(&doc, "a");
+	assert_true(list->cnt == 3 && list->items[0].kind == OPS_DOC_OTHER && list->items[1].kind == OPS_DOC_OTHER && list->items[2].num == 3);
+	arena_fini(&a);
 }
 
 int main(void)
