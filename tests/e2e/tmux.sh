@@ -10,6 +10,8 @@ key() { tm send-keys -t t "$@"; }
 
 # start ARGS...: the workbench in a new pane of 120x40, in place of the last one.
 start() {
+	# The server stays while there is no session: one that is about to end refuses the next.
+	tm start-server \; set-option -g exit-empty off
 	tm kill-session -t t 2>/dev/null
 	tm new-session -d -s t -x 120 -y 40 "exec $(printf '%q ' "$SCRY" "$@")"
 	tm set-option -g escape-time 10
