@@ -480,6 +480,8 @@ static struct err *first_parse(struct ses *s)
 	if (!e || e->kind != ERR_UNSUPPORTED || s->has_sha256 || !s->store)
 		return e;
 	struct err *why = ses_identify(s);
+	if (!why)
+		err_free(store_put_sha256(s->store, s->file, s->sha256)); /* a cache, for the next refusal */
 	l = why ? l : stated_load(s);
 	if (why || !ses_load_is_any(&l)) {
 		err_free(why);

@@ -34,8 +34,12 @@ if command -v strace >/dev/null; then
 	touch -d '1 hour ago' elsewhere; made elsewhere >/dev/null; sleep 2.1; made elsewhere >/dev/null
 	strace -f -e trace=openat "$SCRY" heads elsewhere main >/dev/null 2>trace
 	unlike "no libcrypto for a known file" 'libcrypto' "$(cat trace)"
+	echo "nothing that is a program" >words; sleep 2.1; "$SCRY" info words >/dev/null 2>&1
+	strace -f -e trace=openat "$SCRY" info words >/dev/null 2>trace
+	unlike "nor for one that was refused before" 'libcrypto' "$(cat trace)"
 else
 	skip "no libcrypto for a known file" "no strace"
+	skip "nor for one that was refused before" "no strace"
 fi
 
 # Damage.
