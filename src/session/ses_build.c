@@ -287,10 +287,9 @@ static struct err *ses_keep(struct ses *s, struct ses_base *base, struct buf *by
 {
 	struct err *why = NULL;
 	if (s->store) {
-		struct edits_state st;
 		/* Whole: it is looked for from other folders. */
 		_cleanup_free_ char *real = realpath(s->path, NULL);
-		why = store_publish(s->store, s->sha256, real ? real : s->path, bytes, base->state.rev, &st);
+		why = store_publish(s->store, s->sha256, real ? real : s->path, bytes, &base->state);
 		if (!why)
 			why = ses_open_stored(s, ret);
 		if (!why)

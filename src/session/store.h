@@ -49,11 +49,11 @@ char *store_image_path(const struct store *st, const uint8_t sha256[32], uint32_
 
 /*
  * Publishes an analysis: image.<gen> written beside and renamed, then one transaction with the journal row (op
- * "analysis", author "scry"); older generations are unlinked. `built_from_rev` is the revision whose directives the
- * analysis has seen. Two processes that publish at once do so one after the other.
+ * "analysis", author "scry"); older generations are unlinked. `base` is the state it was built from. Two processes that publish at
+ * once do so one after the other, and the second keeps what the first published unless directives ask for more: one analysis, one revision.
  */
 _must_use_ struct err *store_publish(struct store *st, const uint8_t sha256[32], const char *target_path, const struct buf *image,
-				     uint64_t built_from_rev, struct edits_state *ret);
+				     const struct edits_state *base);
 
 /* Tries the store as a user would: folder, database, journal mode. For doctor; null when all is well. `ret_mode` is
  * SQLite's journal mode. */

@@ -282,7 +282,7 @@ static void store_close_editsp(struct edits **e)
 }
 
 struct err *store_publish(struct store *st, const uint8_t sha256[32], const char *target_path, const struct buf *image,
-			  uint64_t built_from_rev, struct edits_state *ret)
+			  const struct edits_state *base)
 {
 	_cleanup_as_ struct store_as was = store_as_user(st);
 	_cleanup_(store_close_editsp) struct edits *edits = NULL;
@@ -293,7 +293,9 @@ struct err *store_publish(struct store *st, const uint8_t sha256[32], const char
 		e = edits_publish_begin(edits, &s);
 	if (e)
 		return e;
-	s.built_from_rev = built_from_rev;
+	if (s.image_gen != base->image_gen + 1 && s.directive_rev <= s.built_from_rev)
+		return edits_publish_end(edits, &s, target_path, false);
+	s.built_from_rev = base->rev;
 	_cleanup_free_ char *image_path = store_image_path(st, sha256, s.image_gen);
 	e = image_path ? file_write_atomic(image_path, image->data, image->len) : &err_nomem;
 	struct err *why = edits_publish_end(edits, &s, target_path, !e);
@@ -305,7 +307,6 @@ struct err *store_publish(struct store *st, const uint8_t sha256[32], const char
 		return why;
 	store_unlink_old(st, sha256, s.image_gen);
 	store_touch_stamp(st, sha256);
-	*ret = s;
 	return NULL;
 }
 
