@@ -13,10 +13,13 @@
 #include <string.h>
 #include <sys/wait.h>
 
+enum { PID_MAX = 64 };
+
 struct probing {
 	struct cli c;
 	struct ses_probe_run run;
 	int fd;
+	pid_t pids[PID_MAX];
 };
 
 static bool probe_write(void *ctx, const char *s, size_t len)
@@ -67,24 +70,50 @@ static struct err *probe_time(const char *text, uint64_t *ret)
 	return NULL;
 }
 
+/* "7", "7,8", as often as one likes. */
+static struct err *probe_pids(struct probing *t)
+{
+	size_t cnt;
+	const char *const *texts = ops_arg_texts(&t->c.args, "pid", &cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		for (const char *s = texts[i]; *s || s == texts[i];) {
+			char *end;
+			errno = 0;
+			long pid = strtol(s, &end, 10);
+			if (errno || end == s || pid <= 0 || pid > INT_MAX || (*end && (*end != ',' || !end[1])))
+				return err_new(ERR_INVALID, "-p: '%s' is no process number", texts[i]);
+			if (t->run.o.pid_cnt == PID_MAX)
+				return err_new(ERR_INVALID, "-p: up to %d processes", PID_MAX);
+			t->pids[t->run.o.pid_cnt++] = (pid_t)pid;
+			s = *end ? end + 1 : end;
+		}
+	}
+	t->run.o.pids = t->pids;
+	return NULL;
+}
+
 static struct err *probe_options(struct probing *t)
 {
 	const struct ops_args *a = &t->c.args;
 	struct ses_probe_run *r = &t->run;
 	const char *time = ops_arg_str(a, "for");
-	uint64_t pid = ops_arg_u64(a, "pid", 0);
-	if (pid > INT_MAX || (!pid && ops_arg_is_set(a, "pid")))
-		return err_new(ERR_INVALID, "-p: there is no such process");
 	if (t->c.project || t->c.load[0] || t->c.load[1] || t->c.load[2])
 		return err_new(ERR_INVALID, "probe: takes the file itself, as processes run it: no --project and no load options");
-	if (pid && r->argv)
+	if (ops_arg_is_set(a, "pid") && r->argv)
 		return err_new(ERR_INVALID, "either a process by -p or a program behind --");
+	if (ops_arg_is_set(a, "tree") && !ops_arg_is_set(a, "pid") && !r->argv)
+		return err_new(ERR_INVALID, "--tree: of which process? By -p, or a program behind --");
 	r->o = (struct ses_probe_opts){
-		.args = ops_arg_str(a, "args"), .cond = ops_arg_str(a, "if"), .way = ops_arg_str(a, "attach"), .pid = (pid_t)pid,
+		.args = ops_arg_str(a, "args"), .cond = ops_arg_str(a, "if"),
+		.way = ops_arg_str(a, "attach"), .with_children = ops_arg_is_set(a, "tree"),
+		.with_stacks = ops_arg_is_set(a, "stacks"), .with_lines = ops_arg_is_set(a, "lines"),
 		.text_max = (uint32_t)MIN(ops_arg_u64(a, "string_max", 0), 4000u), .ring_len = MIN(ops_arg_u64(a, "ring_kb", 0), 1u << 20) << 10,
 		.count_only = ops_arg_is_set(a, "summary"), .no_return = ops_arg_is_set(a, "entry"), .is_json = t->c.is_json,
 	};
 	r->o.whats = ops_arg_texts(a, "what", &r->o.what_cnt);
+	struct err *e = probe_pids(t);
+	if (e)
+		return e;
 	r->count = ops_arg_u64(a, "count", 0);
 	return time ? probe_time(time, &r->for_ns) : NULL;
 }

@@ -281,12 +281,16 @@ static const struct ops_param p_events[] = {
 	P_FLAG("stop", "end the trace, and give what is left of it"), P_STREAM};
 static const struct ops_param p_probe[] = {
 	{.name = "what", .type = OPS_STRING, .is_positional = true, .is_required = true, .is_repeated = true, .value = "WHAT",
-	 .help = "functions ('str*' for many), addresses, FUNC:LINE"},
-	{.name = "pid", .type = OPS_INT, .letter = 'p', .value = "PID", .help = "only this process (all that run FILE's code)"},
+	 .help = "functions ('str*' for many), addresses, FUNC:LINE, FUNC:cLINE of its C"},
+	{.name = "pid", .type = OPS_STRING, .is_repeated = true, .letter = 'p', .value = "PID",
+	 .help = "only these processes (all that run FILE's code)"},
+	P_FLAG("tree", "and their children; with CMD, those it makes"),
 	{.name = "args", .type = OPS_STRING, .letter = 'a', .value = "TYPE,...", .help = "what the arguments are; REG or REG:TYPE for registers"},
 	{.name = "if", .type = OPS_STRING, .value = "COND", .help = "only hits for which it holds: 'a1 > 10 && ret < 0'"},
 	{.name = "summary", .type = OPS_FLAG, .letter = 'c', .help = "counts and latencies in place of hits"},
 	P_FLAG("entry", "the beginning of calls alone"),
+	P_FLAG("stacks", "behind each hit who called that, too"),
+	P_FLAG("lines", "of each of these the line of C, by analysing its module"),
 	{.name = "string_max", .type = OPS_INT, .letter = 's', .value = "N", .help = "bytes of strings read (128)"},
 	{.name = "count", .type = OPS_INT, .value = "N", .help = "end after N hits"},
 	{.name = "for", .type = OPS_STRING, .value = "TIME", .help = "end after 5 (seconds), 200ms"},

@@ -51,6 +51,7 @@ struct ses_probes {
 	size_t pending_cnt;
 	uint64_t seq, told_lost;
 	struct buf text;
+	bool is_over;                  /* no more lines are wanted */
 	ses_probe_line_fn *line;       /* of the drain going on */
 	void *line_ctx;
 };
@@ -184,7 +185,8 @@ static struct err *add_place(struct builder *b, uint64_t va, bool is_new)
 	l->name = name.len ? arena_strndup(&p->arena, name.s, name.len) : arena_printf(&p->arena, "0x%" PRIx64, va);
 	if (!l->name)
 		return &err_nomem;
-	struct ses_plan_ask ask = {.va = va, .is_func = l->is_func, .args = p->o.args, .is_exact = p->o.cond, .text_max = p->o.text_max};
+	struct ses_plan_ask ask = {.va = va, .is_func = l->is_func, .args = p->o.args, .is_exact = p->o.cond, .text_max = p->o.text_max,
+				   .with_stack = p->o.with_stacks && !p->o.count_only};
 	struct err *e = ses_probe_plan(sn, &ask, &p->arena, &l->plan);
 	p->cnt += !e;
 	return e;
@@ -237,21 +239,54 @@ static bool find_line(struct ses_snap *sn, uint32_t func, uint32_t line, uint64_
 	return false;
 }
 
+/* The first instruction of that line of the function's C, as `scry decompile` numbers them from 1. */
+static struct err *find_c_line(struct builder *b, const char *what, uint32_t line, uint64_t *va)
+{
+	struct arena a = {0};
+	struct ses_c c = {0};
+	struct err *e = ses_decompile(b->p->sn, b->call, *va, &a, &c);
+	if (e) {
+		e = err_prefix(e, "%s: nothing says which lines the code is of, and there is no C", what);
+	} else if (line > c.line_cnt) {
+		e = err_new(ERR_NOT_FOUND, "%s: its C has %u lines", what, c.line_cnt);
+	} else if (!c.lines[line - 1].addr_cnt) {
+		uint32_t near = line;
+		while (near < c.line_cnt && !c.lines[near].addr_cnt)
+			near++;
+		e = err_new(ERR_NOT_FOUND, "%s: that line of C has no code of its own", what);
+		if (near < c.line_cnt)
+			e = err_fix(e, "line %u is the next that has", near + 1);
+	} else {
+		*va = ses_c_addr_of(&c, line - 1);
+	}
+	arena_fini(&a);
+	return e;
+}
+
+static bool is_line(const char *s)
+{
+	s += *s == 'c';
+	return *s >= '0' && *s <= '9';
+}
+
 static struct err *add_line(struct builder *b, const char *what, const char *colon)
 {
 	struct ses_snap *sn = b->p->sn;
+	bool is_c = colon[1] == 'c';
 	char *name = arena_strndup(&b->p->arena, what, (size_t)(colon - what)), *end;
-	unsigned long line = strtoul(colon + 1, &end, 10);
+	unsigned long line = strtoul(colon + 1 + is_c, &end, 10);
 	uint64_t va;
 	if (!name)
 		return &err_nomem;
 	if (*end || !line || line > UINT32_MAX)
-		return err_new(ERR_INVALID, "%s: behind the colon stands a line of the source", what);
+		return err_new(ERR_INVALID, "%s: behind the colon stands a line of the source, or c and a line of C", what);
 	struct err *e = ses_resolve(sn, name, &va);
 	uint32_t loc = e ? LOC_NONE : space_loc(sn->space, va), func = loc == LOC_NONE ? UINT32_MAX : image_func_at(sn->im, loc);
-	if (!e && !image_has_lines(sn->im))
-		e = err_fix(err_new(ERR_NOT_FOUND, "%s: nothing says which lines the code is of", what), "compile with -g, or give an address");
-	if (!e && (func == UINT32_MAX || !find_line(sn, func, (uint32_t)line, &va)))
+	if (!e && func == UINT32_MAX)
+		e = err_new(ERR_NOT_FOUND, "%s: %s is in no function", what, name);
+	if (!e && (is_c || !image_has_lines(sn->im)))
+		e = find_c_line(b, what, (uint32_t)line, &va);
+	else if (!e && !find_line(sn, func, (uint32_t)line, &va))
 		e = err_new(ERR_NOT_FOUND, "%s: no code of %s is of that line", what, name);
 	return e ? e : add_place(b, va, false);
 }
@@ -262,7 +297,7 @@ static struct err *add_what(struct builder *b, const char *what)
 	uint64_t va;
 	if (strpbrk(what, "*?"))
 		return add_glob(b, what);
-	if (colon && colon[1] >= '0' && colon[1] <= '9' && colon > what && colon[-1] != ':' && strncmp(what, "file:", 5) != 0)
+	if (colon && is_line(colon + 1) && colon > what && colon[-1] != ':' && strncmp(what, "file:", 5) != 0)
 		return add_line(b, what, colon);
 	struct err *e = ses_resolve(b->p->sn, what, &va);
 	return e ? e : err_prefix(add_place(b, va, false), "%s", what);
@@ -348,9 +383,11 @@ static struct err *open_set(struct ses_probes *p)
 	/* The very file that was analysed, whatever is at its path by now. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->sn->ses->file->fd);
 	p->popts = (struct probe_opts){.path = path, .points = p->points, .kinds = p->kinds, .point_cnt = p->cnt, .kind_cnt = p->kind_cnt,
-				       .pid = p->o.pid, .count_only = p->o.count_only, .way = way_named(p->o.way), .ring_len = p->o.ring_len};
+				       .pids = p->o.pids, .pid_cnt = p->o.pid_cnt, .with_children = p->o.with_children,
+				       .count_only = p->o.count_only, .way = way_named(p->o.way), .ring_len = p->o.ring_len};
 	struct err *e = probe_open(&p->popts, &p->set);
 	p->popts.path = NULL;
+	p->popts.pids = NULL;
 	return e;
 }
 
@@ -368,7 +405,7 @@ struct err *ses_probes_open(struct ses_snap *sn, const struct ses_call *call, co
 	p->sn = sn;
 	p->o = *o;
 	p->o.text_max = o->text_max ? MIN(o->text_max, (uint32_t)PROBE_FETCH_MAX - 8) : 128;
-	p->sites = ses_sites_new(sn);
+	p->sites = ses_sites_new(sn, o->with_lines);
 	struct builder b = {.p = p, .call = call};
 	e = p->sites ? returns_read(sn, &b.returns) : &err_nomem;
 	for (size_t i = 0; !e && i < o->what_cnt; i++)
@@ -378,6 +415,8 @@ struct err *ses_probes_open(struct ses_snap *sn, const struct ses_call *call, co
 		e = err_new(ERR_INVALID, "nothing to probe is named");
 	if (!e)
 		e = make_kinds(p);
+	if (!e && !p->o.count_only)
+		ses_sites_watch(p->sites, p->o.pids, p->o.pid_cnt, p->o.with_children);
 	if (!e)
 		e = open_set(p);
 	if (e) {
@@ -407,9 +446,9 @@ void ses_probes_close(struct ses_probes *p)
 	free(p);
 }
 
-void ses_probes_watch(struct ses_probes *p, pid_t pid)
+bool ses_probes_are_alive(const struct ses_probes *p)
 {
-	ses_sites_watch(p->sites, pid);
+	return probe_is_alive(p->set);
 }
 
 /* --- calls that began ------------------------------------------------------------------------------------------- */
@@ -467,9 +506,24 @@ static bool keep_entry(struct ses_probes *p, const struct probe_hit *h)
 	return go_on;
 }
 
+/* Calls of threads that ended, or became others, do not return. */
+static void on_gone(void *ctx, uint32_t pid, uint32_t tid)
+{
+	struct ses_probes *p = ctx;
+	for (struct pending *n = p->oldest, *next; n; n = next) {
+		struct probe_hit h;
+		next = n->newer;
+		if (n->tid == tid || (!tid && probe_decode(&p->popts, n->bytes, n->len, &h) && h.pid == pid))
+			p->is_over |= !put_unfinished(p, n);
+	}
+}
+
 static bool on_hit(void *ctx, const struct probe_hit *h)
 {
 	struct ses_probes *p = ctx;
+	ses_sites_until(p->sites, h->phase == PROBE_CALL ? h->time + h->ns : h->time, on_gone, p);
+	if (p->is_over)
+		return false;
 	if (h->phase == PROBE_CALL)
 		return put_hit(p, h, h, false);
 	if (h->phase == PROBE_ENTRY)
@@ -545,23 +599,58 @@ static void put_ret(const struct place *l, const struct probe_hit *end, struct b
 		buf_add_str(out, "(unreadable)");
 }
 
-static bool find_site(struct ses_probes *p, const struct place *l, const struct probe_hit *h, const struct probe_hit *end, struct ses_site *ret)
+enum { FRAMES_MAX = 24 };
+
+/* Who called, and with stacks who called that; of an instruction only with stacks. The first may be unknown. */
+static size_t find_frames(struct ses_probes *p, const struct place *l, const struct probe_hit *h, const struct probe_hit *end,
+			  struct ses_site ret[FRAMES_MAX])
 {
-	/* Without the beginning: the return itself is at the caller, and where the target lies is not known. */
-	if (!h || !h->has_caller) {
-		if (!end)
-			return false;
-		ses_sites_find(p->sites, (pid_t)end->pid, UINT64_MAX, end->ip, ret);
-	} else {
-		ses_sites_find(p->sites, (pid_t)h->pid, h->ip - l->va, h->caller, ret);
+	struct ses_site_ask ask = {.bias = UINT64_MAX, .is_return = true};
+	const struct trace_slot *stack = NULL;
+	if (h) {
+		ask.pid = h->pid;
+		ask.bias = h->ip - l->va;
+		ask.ip = l->is_func ? h->has_caller ? h->caller : 0 : h->ip;
+		ask.is_return = l->is_func;
+		if (l->plan.stack_arg != UINT32_MAX && h->slots[l->plan.stack_arg].status == TRACE_OK) {
+			stack = &h->slots[l->plan.stack_arg];
+			/* The return address is taken off. */
+			uint32_t off = l->is_func ? 8 : 0;
+			ask.sp = h->sp + off;
+			ask.bp = l->plan.bp_arg != UINT32_MAX ? value_of(h, l->plan.bp_arg) : 0;
+			ask.stack = stack->data + off;
+			ask.stack_len = stack->len > off ? stack->len - off : 0;
+		}
 	}
-	return ret->module || ret->func;
+	/* Without the beginning: the return itself is at the caller, and where the target lies is not known. */
+	if (!ask.ip && end && end != h && l->is_func) {
+		ask.pid = end->pid;
+		ask.ip = end->ip;
+	}
+	if (!ask.ip || (!l->is_func && !stack))
+		return 0;
+	size_t cnt = ses_sites_find(p->sites, &ask, ret, stack ? FRAMES_MAX : 1);
+	if (l->is_func || !cnt)
+		return cnt;
+	/* What is at hand is the probe's own place. */
+	memmove(ret, ret + 1, (cnt - 1) * sizeof(*ret));
+	return cnt - 1;
+}
+
+static void put_frame(const struct ses_site *f, struct buf *out)
+{
+	const char *base = f->module ? strrchr(f->module, '/') : NULL, *name = f->func ? f->func : base ? base + 1 : f->module;
+	if (name)
+		ops_escape(out, name, strlen(name));
+	buf_printf(out, name ? "+0x%" PRIx64 : "0x%" PRIx64, f->func ? f->func_off : name ? f->off : f->va);
+	if (f->line)
+		buf_printf(out, " line %u", f->line);
 }
 
 static void put_text_line(struct ses_probes *p, const struct place *l, const struct probe_hit *h, const struct probe_hit *end, bool is_unfinished,
 			  struct buf *out)
 {
-	struct ses_site site;
+	struct ses_site frames[FRAMES_MAX];
 	ops_escape(out, l->name, strlen(l->name));
 	buf_add_ch(out, l->is_func ? '(' : ' ');
 	if (h)
@@ -576,14 +665,12 @@ static void put_text_line(struct ses_probes *p, const struct place *l, const str
 	} else if (is_unfinished) {
 		buf_add_str(out, " <unfinished>");
 	}
-	if (l->is_func && find_site(p, l, h, end, &site)) {
-		const char *base = site.module ? strrchr(site.module, '/') : NULL;
-		buf_add_str(out, "  from ");
-		if (site.func)
-			ops_escape(out, site.func, strlen(site.func));
-		else
-			ops_escape(out, base ? base + 1 : site.module, strlen(base ? base + 1 : site.module));
-		buf_printf(out, "+0x%" PRIx64, site.func ? site.func_off : site.off);
+	size_t cnt = find_frames(p, l, h, end, frames);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!i && !frames[i].module && !frames[i].func)
+			break;
+		buf_add_str(out, i ? " < " : "  from ");
+		put_frame(&frames[i], out);
 	}
 }
 
@@ -650,11 +737,17 @@ static void put_json_site(struct json *j, const struct ses_site *site)
 {
 	json_obj(j);
 	put_opt(j, "module", site->module);
+	put_opt(j, "build_id", site->build_id);
 	json_key(j, "offset");
-	json_addr(j, site->off);
+	json_addr(j, site->module ? site->off : site->va);
 	put_opt(j, "func", site->func);
 	json_key(j, "func_offset");
 	json_addr(j, site->func_off);
+	json_key(j, "line");
+	if (site->line)
+		json_u64(j, site->line);
+	else
+		json_null(j);
 	json_end_obj(j);
 }
 
@@ -662,9 +755,9 @@ static void put_json_line(struct ses_probes *p, const struct place *l, const str
 			  struct buf *out)
 {
 	const struct probe_hit *any = h ? h : end;
-	const char *exe, *comm = ses_sites_comm(p->sites, (pid_t)any->pid, &exe);
+	const char *exe, *comm = ses_sites_comm(p->sites, any->pid, &exe);
 	struct json j = json_make(out);
-	struct ses_site site;
+	struct ses_site frames[FRAMES_MAX];
 	json_obj(&j);
 	json_key(&j, "v");
 	json_u64(&j, 1);
@@ -704,11 +797,17 @@ static void put_json_line(struct ses_probes *p, const struct place *l, const str
 		json_u64(&j, end->ns);
 	else
 		json_null(&j);
+	size_t cnt = find_frames(p, l, h, end, frames);
 	json_key(&j, "site");
-	if (l->is_func && find_site(p, l, h, end, &site))
-		put_json_site(&j, &site);
+	if (cnt && (frames[0].module || frames[0].func))
+		put_json_site(&j, &frames[0]);
 	else
 		json_null(&j);
+	json_key(&j, "stack");
+	json_arr(&j);
+	for (size_t i = 1; i < cnt; i++)
+		put_json_site(&j, &frames[i]);
+	json_end_arr(&j);
 	json_end_obj(&j);
 }
 
@@ -770,8 +869,11 @@ struct err *ses_probes_drain(struct ses_probes *p, ses_probe_line_fn *line, void
 {
 	p->line = line;
 	p->line_ctx = ctx;
-	ses_sites_drain(p->sites);
+	uint64_t now = ses_sites_now();
 	struct err *e = probe_drain(p->set, on_hit, p, ret_cnt);
+	/* What ended until now, when there are no hits from before any more. */
+	if (!e && !p->o.count_only && !p->is_over && probe_is_drained(p->set))
+		ses_sites_until(p->sites, now, on_gone, p);
 	if (!e && !p->o.count_only)
 		put_lost(p);
 	return e;
@@ -809,6 +911,7 @@ void ses_probes_get(const struct ses_probes *p, uint32_t i, struct ses_probe_cou
 	const struct place *l = &p->places[i];
 	probe_get_counts(p->set, i, &c);
 	*ret = (struct ses_probe_counts){.addr = l->va, .name = l->name, .where = l->is_func ? "function" : "instruction",
+					 .types = l->plan.types,
 					 .has_return = l->has_return, .hits = c.hits, .returns = c.returns,
 					 .refused = c.refused, .ns = c.ns, .p50 = share(&c, 50), .p90 = share(&c, 90),
 					 .p99 = share(&c, 99), .last = l->last};
@@ -848,6 +951,8 @@ static void put_json_counts(const struct ses_probes *p, struct buf *out)
 		json_addr(&j, c.addr);
 		json_key(&j, "at");
 		json_str(&j, c.where);
+		json_key(&j, "types");
+		json_str(&j, c.types);
 		json_key(&j, "hits");
 		json_u64(&j, c.hits);
 		json_key(&j, "returns");

@@ -16,16 +16,20 @@ struct ses_probes;
 enum { SES_PROBE_MAX = 8192, SES_PROBE_TEXT = 256 };
 
 struct ses_probe_opts {
-	const char *const *whats;  /* FUNC, a pattern of names, ADDR, FUNC:LINE */
+	const char *const *whats;  /* FUNC, a pattern of names, ADDR, FUNC:LINE, FUNC:cLINE */
 	size_t what_cnt;
 	const char *args;          /* "TYPE,...", where nothing says what the arguments are; null */
 	const char *cond;          /* null: always */
 	const char *way;           /* "session", "multi", "perf"; null: the best there is */
-	pid_t pid;                 /* only that process, 0: all */
+	const pid_t *pids;         /* only these processes; none: all */
+	size_t pid_cnt;
+	bool with_children;        /* and their children */
 	uint32_t text_max;         /* bytes of strings; 0: 128 */
 	uint64_t ring_len;         /* bytes; 0: 4 MiB */
 	bool count_only;           /* counts and latencies, no hits */
 	bool no_return;            /* entries alone */
+	bool with_stacks;          /* behind each hit who called, and who called that */
+	bool with_lines;           /* of each of them the line of C, by analysing its module */
 	bool is_json;              /* lines are JSON objects, else for people */
 };
 
@@ -42,13 +46,14 @@ void ses_probes_close(struct ses_probes *p);
 _must_use_ struct err *ses_probes_drain(struct ses_probes *p, ses_probe_line_fn *line, void *ctx, uint64_t *ret_cnt);
 /* Lines of calls whose end was never seen. */
 void ses_probes_flush(struct ses_probes *p, ses_probe_line_fn *line, void *ctx);
-/* Notes what a process has mapped from now on, so that callers in it have names even when it is gone before anybody looks. */
-void ses_probes_watch(struct ses_probes *p, pid_t pid);
+/* Whether any of the processes with their children that are probed is still there. */
+bool ses_probes_are_alive(const struct ses_probes *p);
 
 struct ses_probe_counts {
 	uint64_t addr;
 	const char *name;          /* "getenv", "main+0x15" */
-	const char *where;         /* "entry", "insn" */
+	const char *where;         /* "function", "instruction" */
+	const char *types;         /* what says what the arguments are: "args", "user", "dwarf", "builtin", "system", "recovered", "registers" */
 	bool has_return;
 	uint64_t hits, returns, refused, ns;
 	uint64_t p50, p90, p99;    /* ns: upper ends of the slots of the histogram these are in, 0: none */

@@ -44,7 +44,11 @@ struct ses_probe_plan {
 	uint32_t param_cnt;
 	const struct ses_show *ret_type; /* null: not known; SES_SHOW_NONE: void */
 	bool has_ret;                    /* the kernel tells the value returned */
+	const char *types;               /* who says so: "args" (-a), "user", "dwarf", "builtin", "system", "recovered" (the code), "registers" */
+	uint32_t stack_arg, bp_arg;      /* the stack from its pointer on, and the frame pointer; UINT32_MAX: not recorded */
 };
+
+enum { SES_PROBE_STACK = 512 /* bytes */ };
 
 struct ses_plan_ask {
 	uint64_t va;
@@ -52,6 +56,7 @@ struct ses_plan_ask {
 	const char *args;      /* as struct ses_probe_opts */
 	bool is_exact;         /* there is a condition: arguments have their names and widths in the kernel */
 	uint32_t text_max;
+	bool with_stack;       /* a piece of the stack too */
 };
 _must_use_ struct err *ses_probe_plan(struct ses_snap *sn, const struct ses_plan_ask *ask, struct arena *a, struct ses_probe_plan *ret);
 
@@ -60,19 +65,35 @@ void ses_show_value(const struct ses_show *t, uint64_t bits, const struct trace_
 
 /* Who called: names for addresses in processes. */
 struct ses_sites;
-struct ses_sites *ses_sites_new(struct ses_snap *sn);
+/* `with_lines`: lines of C too. Null: memory is out. */
+struct ses_sites *ses_sites_new(struct ses_snap *sn, bool with_lines);
 void ses_sites_free(struct ses_sites *s);
-/* Notes mappings of the process as they are made. */
-void ses_sites_watch(struct ses_sites *s, pid_t pid);
-void ses_sites_drain(struct ses_sites *s);
+/* Notes what these processes do from now on; with children, and without any, what all do. */
+void ses_sites_watch(struct ses_sites *s, const pid_t *pids, size_t cnt, bool with_children);
+/* Calls of that thread, of all of the process' (tid 0), do not come back: it ended, or became another program. */
+typedef void ses_sites_gone_fn(void *ctx, uint32_t pid, uint32_t tid);
+/* From now on answers are what held at that time, ns of the boot clock; it only grows. */
+void ses_sites_until(struct ses_sites *s, uint64_t time, ses_sites_gone_fn *gone, void *ctx);
+uint64_t ses_sites_now(void); /* of the boot clock */
+struct ses_site_ask {
+	uint32_t pid;
+	uint64_t bias;         /* what the target's own addresses are moved by in that process; UINT64_MAX: not known */
+	uint64_t ip, sp, bp;   /* sp, bp: 0, not known */
+	bool is_return;        /* ip is a return address, else the instruction at hand */
+	const uint8_t *stack;  /* bytes from sp on */
+	uint32_t stack_len;
+};
 struct ses_site {
+	uint64_t va;           /* of the process */
 	const char *module;    /* path; null: not known */
+	const char *build_id;  /* hex; null: not known */
 	uint64_t off;          /* bytes in its file */
 	const char *func;      /* "main"; null: not known */
 	uint64_t func_off;
+	uint32_t line;         /* of C, 0: not known */
 };
-/* `bias`: what the target's own addresses are moved by in that process. Valid until the next call. */
-void ses_sites_find(struct ses_sites *s, pid_t pid, uint64_t bias, uint64_t va, struct ses_site *ret);
-const char *ses_sites_comm(struct ses_sites *s, pid_t pid, const char **ret_exe);
+/* The frames from ip on, innermost first, at most `max`. Valid until the next call. */
+size_t ses_sites_find(struct ses_sites *s, const struct ses_site_ask *ask, struct ses_site *ret, size_t max);
+const char *ses_sites_comm(struct ses_sites *s, uint32_t pid, const char **ret_exe);
 
 #endif

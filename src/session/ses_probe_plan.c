@@ -19,6 +19,7 @@ struct planner {
 	const struct ses_plan_ask *ask;
 	struct ses_probe_plan *plan;
 	bool is_32bit;
+	bool is_recovered;         /* widths are known, signs are not */
 	bool trusts_const;         /* only what a pointer to const leads to is there when the function begins */
 	struct ses_probe_param *params;
 	uint32_t int_regs, vec_regs, stack_at;
@@ -185,7 +186,7 @@ static struct probe_arg arg_of(struct planner *p, const struct ses_show *s, cons
 	struct probe_arg arg = {.name = p->ask->is_exact ? name : NULL, .from = (uint8_t)from, .at = (uint16_t)at, .size = 8};
 	if (p->ask->is_exact || p->is_32bit) {
 		arg.size = value_size(s);
-		arg.is_signed = !s || s->is_signed;
+		arg.is_signed = !s || s->is_signed || p->is_recovered;
 	}
 	set_fetch(p, s, &arg);
 	return arg;
@@ -338,7 +339,7 @@ static void plan_return(struct planner *p, struct types_ref r)
 		return;
 	if (p->ask->is_exact) {
 		plan->ret.size = value_size(plan->ret_type);
-		plan->ret.is_signed = plan->ret_type && plan->ret_type->is_signed;
+		plan->ret.is_signed = plan->ret_type && (plan->ret_type->is_signed || p->is_recovered);
 	}
 	set_fetch(p, plan->ret_type, &plan->ret);
 }
@@ -503,22 +504,68 @@ static struct ses_text library_prototype(struct ses_snap *sn, uint64_t va)
 	return ses_text_of("", 0);
 }
 
+/* Recovering looks at the whole program once. */
+enum { RECOVER_MAX = 30000 /* functions */ };
+
+/* What says what the arguments are. */
+static struct ses_text prototype_of(struct ses_snap *sn, uint64_t va, struct arena *a, const char **ret_types)
+{
+	const char *source = "";
+	uint32_t cnt;
+	struct ses_text proto = ses_prototype_at(sn, va, a, &source);
+	*ret_types = source;
+	if (!proto.len) {
+		*ret_types = "system";
+		proto = library_prototype(sn, va);
+	}
+	image_funcs(sn->im, &cnt);
+	if (!proto.len && cnt <= RECOVER_MAX) {
+		*ret_types = "recovered";
+		proto = ses_proto_recovered(sn, va, a);
+	}
+	return proto;
+}
+
+static void add_stack(struct planner *p)
+{
+	uint16_t len = p->plan->arg_cnt <= PROBE_ARG_MAX - 2 ? SES_PROBE_STACK : 0;
+	p->plan->stack_arg = p->plan->bp_arg = NO_ARG;
+	if (!p->ask->with_stack || p->is_32bit || !len)
+		return;
+	p->plan->stack_arg = add_arg(p, (struct probe_arg){.from = PROBE_REG, .at = reg_at("rsp"), .size = 8, .fetch = PROBE_BYTES, .len = len,
+							   .is_hidden = true});
+	p->plan->bp_arg = add_arg(p, (struct probe_arg){.from = PROBE_REG, .at = reg_at("rbp"), .size = 8, .is_hidden = true});
+}
+
+static struct err *plan_args(struct planner *p, struct types_ref func, bool has_proto)
+{
+	if (p->ask->args) {
+		p->trusts_const = false;
+		struct err *e = plan_items(p);
+		if (!e && has_proto)
+			plan_return(p, types_get(p->ts->t, types_real(p->ts->t, func).id)->target);
+		return e;
+	}
+	if (has_proto)
+		return plan_proto(p, func);
+	if (!p->ask->is_func)
+		return plan_regs(p, all_regs, p->is_32bit ? 8 : ARRAY_LEN(all_regs));
+	return p->is_32bit ? NULL : plan_regs(p, arg_regs, ARRAY_LEN(arg_regs));
+}
+
 struct err *ses_probe_plan(struct ses_snap *sn, const struct ses_plan_ask *ask, struct arena *a, struct ses_probe_plan *ret)
 {
 	_cleanup_types_lock_ struct ses_typeset *ts = NULL;
 	memset(ret, 0, sizeof(*ret));
 	ret->ret = (struct probe_arg){.from = PROBE_REG, .size = 8, .is_signed = true};
 	ret->has_ret = true;
-	const char *source = "";
-	struct ses_text proto = ask->is_func ? ses_prototype_at(sn, ask->va, a, &source) : ses_text_of("", 0);
-	bool is_system = !proto.len && ask->is_func;
-	if (is_system)
-		proto = library_prototype(sn, ask->va);
+	const char *types = "registers";
+	struct ses_text proto = ask->is_func ? prototype_of(sn, ask->va, a, &types) : ses_text_of("", 0);
 	struct err *e = ses_types_lock(sn, &ts);
 	if (e)
 		return e;
 	struct planner p = {.sn = sn, .ts = ts, .a = a, .ask = ask, .plan = ret, .is_32bit = sn->arch->id == ARCH_ID_I386,
-			    .trusts_const = is_system || !strcmp(source, "builtin")};
+			    .trusts_const = !strcmp(types, "system") || !strcmp(types, "builtin"), .is_recovered = !strcmp(types, "recovered")};
 	struct types_ref func;
 	const char *name;
 	bool has_proto = false;
@@ -527,16 +574,8 @@ struct err *ses_probe_plan(struct ses_snap *sn, const struct ses_plan_ask *ask, 
 		has_proto = !e && !(types_get(ts->t, types_real(ts->t, func).id)->flags & TYPES_F_NOPROTO);
 		err_free(e);
 	}
-	if (ask->args) {
-		p.trusts_const = false;
-		e = plan_items(&p);
-		if (!e && has_proto)
-			plan_return(&p, types_get(ts->t, types_real(ts->t, func).id)->target);
-		return e;
-	}
-	if (has_proto)
-		return plan_proto(&p, func);
-	if (!ask->is_func)
-		return plan_regs(&p, all_regs, p.is_32bit ? 8 : ARRAY_LEN(all_regs));
-	return p.is_32bit ? NULL : plan_regs(&p, arg_regs, ARRAY_LEN(arg_regs));
+	ret->types = ask->args ? "args" : has_proto ? types : "registers";
+	e = plan_args(&p, func, has_proto);
+	add_stack(&p);
+	return e;
 }

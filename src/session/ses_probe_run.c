@@ -15,14 +15,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 2 };
+enum { TICK_MS = 2, ALIVE_NS = 50000000 };
 
 struct run {
 	const struct ses_probe_run *r;
 	struct ses_probes *p;
 	pid_t child;
 	int go, failed;          /* pipes: the program may begin; the errno when it could not */
-	int pidfd;               /* of the process probed; -1: none */
+	VEC(int) pidfds;         /* of the processes probed */
+	bool ended;              /* those named, or the program; their children may go on */
+	uint64_t asked_ns;
 	uint64_t lines;
 	struct buf out;
 	bool is_over;            /* enough lines, or nobody reads */
@@ -134,14 +136,24 @@ static struct err *drain(struct run *u, uint64_t *ret_cnt)
 static bool has_ended(struct run *u, int *ret_status)
 {
 	if (u->child > 0) {
-		if (waitpid(u->child, ret_status, WNOHANG) == u->child) {
-			u->child = 0;
-			return true;
-		}
-		return false;
+		if (waitpid(u->child, ret_status, WNOHANG) != u->child)
+			return false;
+		u->child = 0;
+		u->ended = true;
 	}
-	struct pollfd f = {.fd = u->pidfd, .events = POLLIN};
-	return u->pidfd >= 0 && poll(&f, 1, 0) == 1;
+	bool is_one = u->pidfds.cnt > 0;
+	for (size_t i = 0; !u->ended && i < u->pidfds.cnt; i++) {
+		struct pollfd f = {.fd = u->pidfds.data[i], .events = POLLIN};
+		is_one = is_one && poll(&f, 1, 0) == 1;
+	}
+	u->ended = u->ended || is_one;
+	if (!u->ended || !u->r->o.with_children)
+		return u->ended;
+	uint64_t now = ses_now_ns();
+	if (now - u->asked_ns < ALIVE_NS)
+		return false;
+	u->asked_ns = now;
+	return !ses_probes_are_alive(u->p);
 }
 
 static struct err *watch(struct run *u, int *ret_status)
@@ -191,36 +203,52 @@ static void await(struct run *u, int *ret_status)
 
 static struct err *check_process(struct run *u)
 {
-	if (u->r->argv || !u->r->o.pid)
-		return NULL;
-	u->pidfd = (int)syscall(SYS_pidfd_open, u->r->o.pid, 0);
-	if (u->pidfd >= 0 || errno == ENOSYS)
-		return NULL;
-	return errno == ESRCH || errno == EINVAL ? err_new(ERR_NOT_FOUND, "%d: there is no such process", (int)u->r->o.pid)
-						 : err_os(errno, "process %d", (int)u->r->o.pid);
+	struct err *e = NULL;
+	for (size_t i = 0; !e && !u->r->argv && i < u->r->o.pid_cnt; i++) {
+		int pid = u->r->o.pids[i], fd = (int)syscall(SYS_pidfd_open, pid, 0);
+		if (fd >= 0 && !VEC_PUSH(&u->pidfds, fd))
+			close(fd);
+		if (fd < 0 && errno != ENOSYS)
+			e = errno == ESRCH || errno == EINVAL ? err_new(ERR_NOT_FOUND, "%d: there is no such process", pid)
+							      : err_os(errno, "process %d", pid);
+	}
+	return e;
+}
+
+/* How many there are, and what their arguments are known by. */
+static void say_attached(struct run *u)
+{
+	_cleanup_buf_ struct buf line = {0};
+	uint32_t cnt = ses_probes_cnt(u->p), recovered = 0;
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct ses_probe_counts c;
+		ses_probes_get(u->p, i, &c);
+		recovered += !strcmp(c.types, "recovered");
+	}
+	buf_printf(&line, "%u probe%s attached (%s)", cnt, cnt == 1 ? "" : "s", ses_probes_way(u->p));
+	if (recovered && !u->r->o.count_only)
+		buf_printf(&line, "; arguments of %u as the code shows them: -a says what they are", recovered);
+	buf_add_ch(&line, 0);
+	if (!line.failed)
+		u->r->say(u->r->ctx, line.data);
 }
 
 struct err *ses_probe_run(struct ses_snap *sn, const struct ses_call *call, const struct ses_probe_run *r, int *ret_status)
 {
-	struct run u = {.r = r, .go = -1, .failed = -1, .pidfd = -1};
+	struct run u = {.r = r, .go = -1, .failed = -1};
 	struct ses_probe_opts o = r->o;
 	*ret_status = -1;
 	struct err *e = check_process(&u);
 	if (!e && r->argv)
 		e = start(&u);
-	if (u.child > 0)
-		o.pid = u.child;
+	if (u.child > 0) {
+		o.pids = &u.child;
+		o.pid_cnt = 1;
+	}
 	if (!e)
 		e = ses_probes_open(sn, call, &o, &u.p);
-	if (!e) {
-		_cleanup_buf_ struct buf line = {0};
-		if (o.pid)
-			ses_probes_watch(u.p, o.pid);
-		buf_printf(&line, "%u probe%s attached (%s)", ses_probes_cnt(u.p), ses_probes_cnt(u.p) == 1 ? "" : "s", ses_probes_way(u.p));
-		buf_add_ch(&line, 0);
-		if (!line.failed)
-			r->say(r->ctx, line.data);
-	}
+	if (!e)
+		say_attached(&u);
 	if (!e && r->argv)
 		e = let_go(&u);
 	if (!e)
@@ -230,7 +258,9 @@ struct err *ses_probe_run(struct ses_snap *sn, const struct ses_call *call, cons
 	ses_probes_close(u.p);
 	cleanup_closep(&u.go);
 	cleanup_closep(&u.failed);
-	cleanup_closep(&u.pidfd);
+	for (size_t i = 0; i < u.pidfds.cnt; i++)
+		close(u.pidfds.data[i]);
+	VEC_FREE(&u.pidfds);
 	/* One that was not let go ends by the closed pipe. */
 	if (!e)
 		await(&u, ret_status);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who called. Addresses in the target itself have the session's names. For the rest a process' mappings are read from /proc once, and of a process
- * that is watched noted by the kernel as they are made, since it may be gone when its hits are read; other files have the names of their
- * symbol tables.
+ * Who called, in which process. What processes map, and when they become others, begin and end, the kernel notes (perf_event_open(2), records of
+ * a dummy event) with the time of the clock that hits have: applied up to the time of a hit, it is what held then, even when the process is gone
+ * before anybody looks. Functions of the target have the session's names, others those of their symbol tables (trace_site.h).
  */
 #include "session/ses_probe_int.h"
+
+#include "base/map.h"
+#include "live/trace/trace_site.h"
+#include "live/trace/trace_wire.h"
+#include "session/ses_trace_line.h"
 
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -12,109 +17,98 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { RING_PAGES = 64, PROCESS_MAX = 4096, MAPPING_MAX = 65536, MODULE_MAX = 1024, MAPS_NS = 50000000 };
+enum { RING_PAGES = 64, PROCESS_MAX = 1 << 20, NOTE_MAX = 1 << 18, RECORD_HEAD = 16, FRAME_MAX = 32 };
 
-struct mapping { uint64_t from, to, off; char *path; };
 struct process {
-	pid_t pid;
-	VEC(struct mapping) maps;      /* the newest last */
-	uint64_t read_ns;              /* when /proc was asked last */
+	bool is_known;                 /* /proc was asked, or the kernel told */
 	char comm[17], *exe;
 };
-struct symbol { uint64_t off, len; const char *name; uint32_t name_len; };
-struct module {
-	char *path;
-	struct file *file;
-	struct fmt_bin *bin;
-	struct symbol *symbols;        /* functions by file offset */
-	uint32_t symbol_cnt;
+/* What the kernel noted. */
+struct note {
+	uint64_t time, number;
+	uint32_t type;                 /* PERF_RECORD_* */
+	bool is_exec;
+	uint32_t pid, tid, parent;
+	uint64_t start, len, off, ino;
+	char *text;                    /* path or name */
 };
+struct ring { int fd; uint8_t *data; };
 
 struct ses_sites {
 	struct ses_snap *sn;
+	char *path;                    /* of the target, absolute */
+	struct trace_sites *sites;
+	struct ses_lines *lines;       /* null: no lines of C */
 	VEC(struct process) processes;
-	VEC(struct module) modules;
-	size_t mapping_cnt;
-	int event_fd;
-	uint8_t *ring;
-	size_t ring_len;
+	struct map by_pid;
+	VEC(struct ring) rings;
+	VEC(struct note) notes;        /* by time; those before `next` are applied */
+	size_t next;
+	uint64_t read_ns, numbers;     /* of the boot clock: what was noted before is among them */
 	struct arena arena;            /* of the answer */
 };
 
-struct ses_sites *ses_sites_new(struct ses_snap *sn)
+struct ses_sites *ses_sites_new(struct ses_snap *sn, bool with_lines)
 {
 	struct ses_sites *s = calloc(1, sizeof(*s));
-	if (s) {
-		s->sn = sn;
-		s->event_fd = -1;
+	if (!s)
+		return NULL;
+	s->sn = sn;
+	s->path = realpath(sn->ses->path, NULL);
+	s->path = s->path ? s->path : strdup(sn->ses->path);
+	s->sites = trace_sites_new(true);
+	s->lines = with_lines ? ses_lines_new() : NULL;
+	if (!s->path || !s->sites || (with_lines && (!s->lines || !ses_lines_add(s->lines, s->path, sn)))) {
+		ses_sites_free(s);
+		return NULL;
 	}
 	return s;
 }
 
-static void forget_maps(struct ses_sites *s, struct process *p)
+static void close_rings(struct ses_sites *s)
 {
-	s->mapping_cnt -= p->maps.cnt;
-	for (size_t i = 0; i < p->maps.cnt; i++)
-		free(p->maps.data[i].path);
-	p->maps.cnt = 0;
-}
-
-static void close_ring(struct ses_sites *s)
-{
-	if (s->ring)
-		munmap(s->ring, s->ring_len);
-	if (s->event_fd >= 0)
-		close(s->event_fd);
-	s->ring = NULL;
-	s->event_fd = -1;
+	for (size_t i = 0; i < s->rings.cnt; i++) {
+		munmap(s->rings.data[i].data, (1 + RING_PAGES) * (size_t)sysconf(_SC_PAGESIZE));
+		close(s->rings.data[i].fd);
+	}
+	VEC_FREE(&s->rings);
 }
 
 void ses_sites_free(struct ses_sites *s)
 {
 	if (!s)
 		return;
-	close_ring(s);
-	for (size_t i = 0; i < s->processes.cnt; i++) {
-		forget_maps(s, &s->processes.data[i]);
-		VEC_FREE(&s->processes.data[i].maps);
+	close_rings(s);
+	for (size_t i = 0; i < s->processes.cnt; i++)
 		free(s->processes.data[i].exe);
-	}
-	for (size_t i = 0; i < s->modules.cnt; i++) {
-		fmt_bin_free(s->modules.data[i].bin);
-		file_close(s->modules.data[i].file);
-		free(s->modules.data[i].symbols);
-		free(s->modules.data[i].path);
-	}
+	for (size_t i = s->next; i < s->notes.cnt; i++)
+		free(s->notes.data[i].text);
 	VEC_FREE(&s->processes);
-	VEC_FREE(&s->modules);
+	VEC_FREE(&s->notes);
+	map_fini(&s->by_pid);
+	trace_sites_free(s->sites);
+	ses_lines_free(s->lines);
 	arena_fini(&s->arena);
+	free(s->path);
 	free(s);
 }
 
-/* --- mappings --------------------------------------------------------------------------------------------------- */
-static void add_map(struct ses_sites *s, struct process *p, struct mapping m, const char *path)
-{
-	if (s->mapping_cnt >= MAPPING_MAX || !path[0] || !(m.path = strdup(path)))
-		return;
-	if (VEC_PUSH(&p->maps, m))
-		s->mapping_cnt++;
-	else
-		free(m.path);
-}
-
-static void read_names(struct process *p)
+/* --- processes --------------------------------------------------------------------------------------------------- */
+static void read_names(struct process *p, uint32_t pid)
 {
 	char path[64], exe[4096];
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)p->pid);
+	p->is_known = true;
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
 	FILE *f = fopen(path, "re");
 	if (f) {
 		if (fgets(p->comm, sizeof(p->comm), f))
 			p->comm[strcspn(p->comm, "\n")] = 0;
 		fclose(f);
 	}
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)p->pid);
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
 	if (n > 0) {
 		free(p->exe);
@@ -122,220 +116,329 @@ static void read_names(struct process *p)
 	}
 }
 
-static void read_maps(struct ses_sites *s, struct process *p)
+/* Null: memory is out, or there were too many. Valid until the next call. */
+static struct process *get_process(struct ses_sites *s, uint32_t pid)
 {
-	char path[64], *line = NULL;
-	size_t cap = 0;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)p->pid);
-	uint64_t now = ses_now_ns();
-	FILE *f = now - p->read_ns >= MAPS_NS ? fopen(path, "re") : NULL;
-	if (!f)
-		return;
-	p->read_ns = now;
-	read_names(p);
-	/* A process that ended has none; what was noted before stands then. */
-	bool is_first = true;
-	for (ssize_t n; (n = getline(&line, &cap, f)) > 0;) {
-		struct mapping m = {0};
-		int at = 0;
-		unsigned long long from, to, off;
-		char perm[5];
-		if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %n", &from, &to, perm, &off, &at) != 4 || !at || perm[2] != 'x')
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		m = (struct mapping){.from = from, .to = to, .off = off};
-		if (is_first)
-			forget_maps(s, p);
-		is_first = false;
-		if (line[at] == '/')
-			add_map(s, p, m, line + at);
+	uint32_t idx;
+	if (map_find(&s->by_pid, pid, &idx))
+		return &s->processes.data[idx];
+	if (s->processes.cnt == PROCESS_MAX || !VEC_PUSH(&s->processes, (struct process){0}))
+		return NULL;
+	if (!map_put(&s->by_pid, pid, (uint32_t)(s->processes.cnt - 1))) {
+		s->processes.cnt--;
+		return NULL;
 	}
-	free(line);
-	fclose(f);
+	return &s->processes.data[s->processes.cnt - 1];
 }
 
-static struct process *get_process(struct ses_sites *s, pid_t pid, bool is_read)
+static struct process *get_known(struct ses_sites *s, uint32_t pid)
 {
-	for (size_t i = s->processes.cnt; i--;) {
-		if (s->processes.data[i].pid == pid)
-			return &s->processes.data[i];
-	}
-	if (s->processes.cnt == PROCESS_MAX || !VEC_PUSH(&s->processes, (struct process){.pid = pid}))
-		return NULL;
-	struct process *p = &s->processes.data[s->processes.cnt - 1];
-	if (is_read)
-		read_maps(s, p);
+	struct process *p = get_process(s, pid);
+	if (p && !p->is_known)
+		read_names(p, pid);
 	return p;
 }
 
-void ses_sites_watch(struct ses_sites *s, pid_t pid)
+/* --- what the kernel notes ---------------------------------------------------------------------------------------- */
+static void add_ring(struct ses_sites *s, pid_t pid, int cpu)
 {
-	struct perf_event_attr a = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(a), .config = PERF_COUNT_SW_DUMMY};
-	a.mmap = a.mmap2 = a.comm = a.comm_exec = a.exclude_kernel = 1;
-	close_ring(s);
-	s->event_fd = (int)syscall(SYS_perf_event_open, &a, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	if (s->event_fd < 0)
+	struct perf_event_attr a = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(a), .config = PERF_COUNT_SW_DUMMY, .sample_type = PERF_SAMPLE_TIME,
+				    .clockid = CLOCK_BOOTTIME};
+	a.mmap = a.mmap2 = a.comm = a.comm_exec = a.task = a.exclude_kernel = a.sample_id_all = a.use_clockid = 1;
+	struct ring r = {.fd = (int)syscall(SYS_perf_event_open, &a, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC)};
+	if (r.fd < 0)
 		return;
-	s->ring_len = (1 + RING_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-	void *ring = mmap(NULL, s->ring_len, PROT_READ | PROT_WRITE, MAP_SHARED, s->event_fd, 0);
-	if (ring == MAP_FAILED)
-		close_ring(s);
-	else
-		s->ring = ring;
-}
-
-/* include/uapi/linux/perf_event.h: a record of `len` bytes, header and all. */
-static void take_record(struct ses_sites *s, uint32_t type, const uint8_t *r, size_t len)
-{
-	uint32_t pid;
-	if (len < 16)
-		return;
-	memcpy(&pid, r + 8, sizeof(pid));
-	struct process *p = get_process(s, (pid_t)pid, false);
-	if (type == PERF_RECORD_COMM && p) {
-		uint16_t misc;
-		memcpy(&misc, r + 4, sizeof(misc));
-		snprintf(p->comm, sizeof(p->comm), "%.*s", (int)MIN(len - 16, sizeof(p->comm) - 1), (const char *)r + 16);
-		if (misc & PERF_RECORD_MISC_COMM_EXEC) {
-			forget_maps(s, p);
-			free(p->exe);
-			p->exe = NULL;
-		}
-	} else if (type == PERF_RECORD_MMAP2 && p && len > 72) {
-		struct mapping m = {0};
-		memcpy(&m.from, r + 16, 8);
-		memcpy(&m.to, r + 24, 8);
-		memcpy(&m.off, r + 32, 8);
-		m.to += m.from;
-		if (r[72] == '/' && memchr(r + 72, 0, len - 72)) {
-			add_map(s, p, m, (const char *)r + 72);
-			/* The first code that is mapped after an exec is the program's. */
-			if (!p->exe)
-				p->exe = strdup((const char *)r + 72);
-		}
+	void *p = mmap(NULL, (1 + RING_PAGES) * (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, r.fd, 0);
+	r.data = p;
+	if (p == MAP_FAILED || !VEC_PUSH(&s->rings, r)) {
+		if (p != MAP_FAILED)
+			munmap(p, (1 + RING_PAGES) * (size_t)sysconf(_SC_PAGESIZE));
+		close(r.fd);
 	}
 }
 
-void ses_sites_drain(struct ses_sites *s)
+/* What it had mapped before it was watched. */
+static void read_maps(struct ses_sites *s, pid_t pid)
 {
-	if (!s->ring)
+	char path[64], *line = NULL;
+	size_t cap = 0;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	FILE *f = fopen(path, "re");
+	for (ssize_t n; f && (n = getline(&line, &cap, f)) > 0;) {
+		int at = 0;
+		unsigned long long from, to, off, ino;
+		char perm[5];
+		if (sscanf(line, "%llx-%llx %4s %llx %*s %llu %n", &from, &to, perm, &off, &ino, &at) != 5 || !at || perm[2] != 'x')
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		struct trace_wire_file file = {.ino = ino};
+		struct trace_slot slots[2] = {{.len = (uint32_t)strlen(line + at), .data = (const uint8_t *)line + at},
+					      {.arg = TRACE_WIRE_ARG_FILE, .len = sizeof(file), .data = (const uint8_t *)&file}};
+		struct trace_event ev = {.kind = TRACE_MMAP, .pid = (uint32_t)pid, .tid = (uint32_t)pid, .args = {from, to - from, 0, 0, off},
+					 .slots = slots, .nslots = line[at] == '/' ? 2 : 0};
+		trace_sites_event(s->sites, &ev);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+void ses_sites_watch(struct ses_sites *s, const pid_t *pids, size_t cnt, bool with_children)
+{
+	close_rings(s);
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	if (cnt == 1 && !with_children)
+		add_ring(s, pids[0], -1);
+	else
+		for (int i = 0; i < cpus; i++)
+			add_ring(s, -1, i);
+	for (size_t i = 0; i < cnt; i++) {
+		read_maps(s, pids[i]);
+		get_known(s, (uint32_t)pids[i]);
+	}
+}
+
+/* include/uapi/linux/perf_event.h: a record of `len` bytes, header and all; its last word is the time. */
+static void take_record(struct ses_sites *s, const struct perf_event_header *h, const uint8_t *r)
+{
+	struct note n = {.type = h->type, .is_exec = h->misc & PERF_RECORD_MISC_COMM_EXEC, .number = s->numbers++};
+	if (h->size < RECORD_HEAD + 8)
 		return;
-	struct perf_event_mmap_page *head = (struct perf_event_mmap_page *)(void *)s->ring;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), data_len = s->ring_len - page;
+	size_t len = h->size - 8u;
+	const char *text = NULL;
+	size_t text_len = 0;
+	memcpy(&n.time, r + len, 8);
+	memcpy(&n.pid, r + 8, 4);
+	if (n.type == PERF_RECORD_COMM) {
+		memcpy(&n.tid, r + 12, 4);
+		text = (const char *)r + 16;
+		text_len = len - 16;
+	} else if (n.type == PERF_RECORD_MMAP2 && len > 72) {
+		memcpy(&n.start, r + 16, 8);
+		memcpy(&n.len, r + 24, 8);
+		memcpy(&n.off, r + 32, 8);
+		memcpy(&n.ino, r + 48, 8);
+		text = (const char *)r + 72;
+		text_len = len - 72;
+	} else if ((n.type == PERF_RECORD_FORK || n.type == PERF_RECORD_EXIT) && len >= 24) {
+		memcpy(&n.parent, r + 12, 4);
+		memcpy(&n.tid, r + 16, 4);
+	} else if (n.type != PERF_RECORD_LOST) {
+		return;
+	}
+	n.text = text ? strndup(text, text_len) : NULL;
+	if ((text && !n.text) || s->notes.cnt - s->next >= NOTE_MAX || !VEC_PUSH(&s->notes, n)) {
+		free(n.text);
+		/* Without it nothing before is right any more. */
+		if (s->notes.cnt > s->next)
+			s->notes.data[s->notes.cnt - 1].type = PERF_RECORD_LOST;
+	}
+}
+
+static void read_ring(struct ses_sites *s, const struct ring *r, uint8_t *rec)
+{
+	struct perf_event_mmap_page *head = (struct perf_event_mmap_page *)(void *)r->data;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), data_len = RING_PAGES * page;
 	uint64_t end = __atomic_load_n(&head->data_head, __ATOMIC_ACQUIRE), at = head->data_tail;
-	_cleanup_free_ uint8_t *rec = malloc(UINT16_MAX + 1);
-	while (rec && at < end) {
+	while (at < end) {
 		/* A record may go over the end of the ring. */
 		struct perf_event_header h;
 		for (size_t i = 0; i < sizeof(h); i++)
-			rec[i] = s->ring[page + ((at + i) & (data_len - 1))];
+			rec[i] = r->data[page + ((at + i) & (data_len - 1))];
 		memcpy(&h, rec, sizeof(h));
 		if (h.size < sizeof(h))
 			break;
 		for (size_t i = sizeof(h); i < h.size; i++)
-			rec[i] = s->ring[page + ((at + i) & (data_len - 1))];
-		take_record(s, h.type, rec, h.size);
+			rec[i] = r->data[page + ((at + i) & (data_len - 1))];
+		take_record(s, &h, rec);
 		at += h.size;
 	}
 	__atomic_store_n(&head->data_tail, at, __ATOMIC_RELEASE);
 }
 
-static const struct mapping *find_map(const struct process *p, uint64_t va)
+static int by_time(const void *a, const void *b)
 {
-	for (size_t i = p->maps.cnt; i--;) {
-		if (va >= p->maps.data[i].from && va < p->maps.data[i].to)
-			return &p->maps.data[i];
+	const struct note *x = a, *y = b;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+uint64_t ses_sites_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void read_rings(struct ses_sites *s)
+{
+	uint64_t now = ses_sites_now();
+	_cleanup_free_ uint8_t *rec = s->rings.cnt ? malloc(UINT16_MAX + 1) : NULL;
+	size_t left = s->notes.cnt - s->next;
+	if (s->next && left)
+		memmove(s->notes.data, s->notes.data + s->next, left * sizeof(*s->notes.data));
+	s->notes.cnt = left;
+	s->next = 0;
+	size_t was = s->notes.cnt;
+	for (size_t i = 0; rec && i < s->rings.cnt; i++)
+		read_ring(s, &s->rings.data[i], rec);
+	if (s->notes.cnt > was)
+		qsort(s->notes.data, s->notes.cnt, sizeof(*s->notes.data), by_time);
+	s->read_ns = now;
+}
+
+/* Processes are asked again. */
+static void forget_all(struct ses_sites *s)
+{
+	struct trace_sites *fresh = trace_sites_new(true);
+	for (size_t i = 0; i < s->processes.cnt; i++)
+		s->processes.data[i].is_known = false;
+	if (!fresh)
+		return;
+	trace_sites_free(s->sites);
+	s->sites = fresh;
+}
+
+static void apply_fork(struct ses_sites *s, const struct note *n)
+{
+	struct trace_event ev = {.kind = TRACE_FORK, .pid = n->parent, .tid = n->parent, .args = {n->tid, n->pid}};
+	if (n->pid == n->parent)
+		return;
+	trace_sites_event(s->sites, &ev);
+	const struct process *from = get_known(s, n->parent);
+	struct process copy = from ? *from : (struct process){0};
+	copy.exe = copy.exe ? strdup(copy.exe) : NULL;
+	struct process *to = get_process(s, n->pid);
+	if (to) {
+		free(to->exe);
+		*to = copy;
+	} else {
+		free(copy.exe);
 	}
-	return NULL;
 }
 
-/* --- symbols ----------------------------------------------------------------------------------------------------- */
-static int by_off(const void *a, const void *b)
+static void apply_comm(struct ses_sites *s, const struct note *n)
 {
-	const struct symbol *x = a, *y = b;
-	return x->off != y->off ? (x->off > y->off) - (x->off < y->off) : (x->len < y->len) - (x->len > y->len);
-}
-
-static void read_symbols(struct module *m)
-{
-	struct err *e = file_open(m->path, &m->file);
-	if (!e)
-		e = fmt_open(m->file->data, m->file->len, &m->bin);
-	m->symbols = e ? NULL : alloc_array(m->bin->symbols.cnt, sizeof(*m->symbols));
-	err_free(e);
-	for (size_t i = 0; m->symbols && i < m->bin->symbols.cnt; i++) {
-		const struct fmt_symbol *y = &m->bin->symbols.data[i];
-		uint64_t off;
-		bool is_func = (y->type == FMT_SYM_FUNC || y->type == FMT_SYM_IFUNC) && !y->is_undefined && y->va && y->name.len;
-		if (is_func && fmt_va_to_off(m->bin, y->va, &off))
-			m->symbols[m->symbol_cnt++] = (struct symbol){
-				.off = off, .len = y->size_len, .name = y->name.s, .name_len = (uint32_t)y->name.len};
+	struct trace_event ev = {.kind = TRACE_EXEC, .pid = n->pid, .tid = n->pid};
+	if (n->is_exec)
+		trace_sites_event(s->sites, &ev);
+	else if (n->pid != n->tid)
+		return;
+	struct process *p = get_process(s, n->pid);
+	if (!p)
+		return;
+	snprintf(p->comm, sizeof(p->comm), "%s", n->text);
+	/* Of a process that was not known before, only its new name is. */
+	p->is_known = p->is_known || n->is_exec;
+	if (n->is_exec) {
+		free(p->exe);
+		p->exe = NULL;
 	}
-	if (m->symbol_cnt)
-		qsort(m->symbols, m->symbol_cnt, sizeof(*m->symbols), by_off);
 }
 
-static const struct symbol *find_symbol(struct ses_sites *s, const char *path, uint64_t off)
+static void apply_mmap(struct ses_sites *s, const struct note *n)
 {
-	struct module *m = NULL;
-	for (size_t i = 0; i < s->modules.cnt && !m; i++)
-		m = strcmp(s->modules.data[i].path, path) == 0 ? &s->modules.data[i] : NULL;
-	if (!m) {
-		char *copy = s->modules.cnt < MODULE_MAX ? strdup(path) : NULL;
-		if (!copy || !VEC_PUSH(&s->modules, (struct module){.path = copy})) {
-			free(copy);
-			return NULL;
+	bool is_file = n->text[0] == '/' && n->text[1] != '/';
+	struct trace_wire_file file = {.ino = n->ino};
+	struct trace_slot slots[2] = {{.len = (uint32_t)strlen(n->text), .data = (const uint8_t *)n->text},
+				      {.arg = TRACE_WIRE_ARG_FILE, .len = sizeof(file), .data = (const uint8_t *)&file}};
+	struct trace_event ev = {.kind = TRACE_MMAP, .pid = n->pid, .tid = n->pid, .args = {n->start, n->len, 0, 0, n->off}, .slots = slots,
+				 .nslots = is_file ? 2 : 0};
+	trace_sites_event(s->sites, &ev);
+	struct process *p = is_file ? get_process(s, n->pid) : NULL;
+	/* The first code that is mapped after an exec is the program's. */
+	if (p && p->is_known && !p->exe)
+		p->exe = strdup(n->text);
+}
+
+static void apply(struct ses_sites *s, const struct note *n, ses_sites_gone_fn *gone, void *ctx)
+{
+	if (n->type == PERF_RECORD_COMM) {
+		if (n->is_exec)
+			gone(ctx, n->pid, 0);
+		apply_comm(s, n);
+	} else if (n->type == PERF_RECORD_MMAP2) {
+		apply_mmap(s, n);
+	} else if (n->type == PERF_RECORD_FORK) {
+		apply_fork(s, n);
+	} else if (n->type == PERF_RECORD_EXIT) {
+		struct trace_event ev = {.kind = TRACE_EXIT, .pid = n->pid, .tid = n->tid, .args = {1}};
+		gone(ctx, n->pid, n->tid);
+		/* Where other threads go on, the process is asked again. */
+		struct process *p = n->pid == n->tid ? get_process(s, n->pid) : NULL;
+		if (p) {
+			trace_sites_event(s->sites, &ev);
+			free(p->exe);
+			*p = (struct process){0};
 		}
-		m = &s->modules.data[s->modules.cnt - 1];
-		read_symbols(m);
+	} else {
+		forget_all(s);
 	}
-	uint32_t lo = 0, hi = m->symbol_cnt;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (m->symbols[mid].off <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	const struct symbol *y = lo ? &m->symbols[lo - 1] : NULL;
-	return y && (!y->len || off - y->off < y->len) ? y : NULL;
 }
 
-void ses_sites_find(struct ses_sites *s, pid_t pid, uint64_t bias, uint64_t va, struct ses_site *ret)
+void ses_sites_until(struct ses_sites *s, uint64_t time, ses_sites_gone_fn *gone, void *ctx)
+{
+	if (time > s->read_ns)
+		read_rings(s);
+	while (s->next < s->notes.cnt && s->notes.data[s->next].time <= time) {
+		struct note n = s->notes.data[s->next++];
+		apply(s, &n, gone, ctx);
+		free(n.text);
+	}
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+static const char *hex_text(struct ses_sites *s, const uint8_t *bytes, uint32_t len)
+{
+	char *text = len ? arena_alloc(&s->arena, 2 * (size_t)len + 1) : NULL;
+	for (uint32_t i = 0; text && i < len; i++)
+		snprintf(text + 2 * (size_t)i, 3, "%02x", bytes[i]);
+	return text;
+}
+
+/* An address of the target itself: the session knows its functions best. What called is the instruction before. */
+static bool in_target(struct ses_sites *s, uint64_t bias, uint64_t va, struct ses_site *ret)
 {
 	struct ses_func f;
-	*ret = (struct ses_site){0};
-	arena_reset(&s->arena);
-	/* What called is the instruction before the return address. */
-	if (va > bias && ses_func_at(s->sn, va - 1 - bias, &s->arena, &f)) {
-		ret->module = s->sn->ses->path;
-		ret->func = arena_strndup(&s->arena, f.name.s, f.name.len);
-		ret->func_off = va - bias - f.addr;
-		if (!ses_va_to_file(s->sn, va - bias, &ret->off))
-			ret->off = 0;
-		return;
-	}
-	struct process *p = get_process(s, pid, true);
-	const struct mapping *m = p ? find_map(p, va) : NULL;
-	if (!m && p) {
-		/* Mapped since: what /proc says now, if the process is still there. */
-		read_maps(s, p);
-		m = find_map(p, va);
-	}
-	if (!m)
-		return;
-	ret->module = m->path;
-	ret->off = va - m->from + m->off;
-	const struct symbol *y = find_symbol(s, m->path, ret->off - 1);
-	if (y) {
-		ret->func = arena_strndup(&s->arena, y->name, y->name_len);
-		ret->func_off = ret->off - y->off;
-	}
+	if (va <= bias || !ses_func_at(s->sn, va - 1 - bias, &s->arena, &f))
+		return false;
+	ret->module = s->path;
+	ret->func = arena_strndup(&s->arena, f.name.s, f.name.len);
+	ret->func_off = va - bias - f.addr;
+	ret->off = 0;
+	if (ses_va_to_file(s->sn, va - 1 - bias, &ret->off))
+		ret->off++;
+	return true;
 }
 
-const char *ses_sites_comm(struct ses_sites *s, pid_t pid, const char **ret_exe)
+size_t ses_sites_find(struct ses_sites *s, const struct ses_site_ask *ask, struct ses_site *ret, size_t max)
 {
-	struct process *p = get_process(s, pid, true);
+	struct trace_frame f[FRAME_MAX];
+	struct trace_event ev = {.kind = TRACE_PROBE, .pid = ask->pid, .tid = ask->pid, .ip = ask->ip, .sp = ask->sp, .bp = ask->bp,
+				 .stack = ask->stack, .nstack = ask->stack_len};
+	arena_reset(&s->arena);
+	size_t cnt = trace_sites_from(s->sites, &ev, ask->is_return, f, MIN(max, (size_t)FRAME_MAX));
+	for (size_t i = 0; i < cnt; i++) {
+		ret[i] = (struct ses_site){.va = f[i].va, .module = f[i].module, .off = f[i].file_off, .func_off = f[i].func_off,
+					   .build_id = hex_text(s, f[i].build_id, f[i].build_id_len),
+					   .func = f[i].func ? arena_strndup(&s->arena, f[i].func, f[i].func_len) : NULL};
+		bool is_own = in_target(s, ask->bias, f[i].va, &ret[i]);
+		if (!s->lines || !ret[i].module || !ret[i].off)
+			continue;
+		struct ses_line line = ses_lines_find(s->lines, ret[i].module, ret[i].off);
+		ret[i].line = line.line;
+		if (!ret[i].func && !is_own && line.func) {
+			ret[i].func = line.func;
+			ret[i].func_off = line.func_off;
+		}
+	}
+	return cnt;
+}
+
+const char *ses_sites_comm(struct ses_sites *s, uint32_t pid, const char **ret_exe)
+{
+	const struct process *p = get_known(s, pid);
 	*ret_exe = p ? p->exe : NULL;
 	return p && p->comm[0] ? p->comm : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/ses_trace_line.h"
 
-#include "session/session.h"
+#include "session/ses_int.h"
 
 #include "base/map.h"
 #include "base/vec.h"
@@ -23,7 +23,7 @@ struct line_func {
 
 struct line_module {
 	char *path;
-	struct ses *ses;        /* null: it cannot be opened */
+	struct ses *ses;        /* null: it cannot be opened, or is another's */
 	struct ses_snap *snap;
 };
 
@@ -70,11 +70,28 @@ static uint64_t key_of(uint32_t module, uint64_t at)
 	return (uint64_t)module << 45 | (at & (((uint64_t)1 << 45) - 1));
 }
 
-static bool get_module(struct ses_lines *l, const char *path, uint32_t *ret)
+static uint64_t hash_of(const char *path)
 {
 	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
 	for (const char *c = path; *c; c++)
 		hash = (hash ^ (uint8_t)*c) * 0x100000001b3;
+	return hash;
+}
+
+bool ses_lines_add(struct ses_lines *l, const char *path, struct ses_snap *sn)
+{
+	struct line_module m = {.path = strdup(path), .snap = sn};
+	if (!m.path || !VEC_PUSH(&l->modules, m)) {
+		free(m.path);
+		return false;
+	}
+	atomic_fetch_add(&sn->refs, 1);
+	return map_put(&l->by_path, hash_of(path), (uint32_t)(l->modules.cnt - 1));
+}
+
+static bool get_module(struct ses_lines *l, const char *path, uint32_t *ret)
+{
+	uint64_t hash = hash_of(path);
 	if (map_find(&l->by_path, hash, ret))
 		return !strcmp(l->modules.data[*ret].path, path);
 	struct line_module m = {.path = strdup(path)};
@@ -120,8 +137,8 @@ static struct line_func *get_func(struct ses_lines *l, uint32_t module, uint64_t
 	return to;
 }
 
-/* The address of the instruction before a place of the file; false: it is mapped nowhere. */
-static bool insn_before(struct ses_snap *sn, uint64_t off, struct arena *a, uint64_t *ret)
+/* The address of the instruction before a place of the file, and of that place; false: it is mapped nowhere. */
+static bool insn_before(struct ses_snap *sn, uint64_t off, struct arena *a, uint64_t *ret, uint64_t *ret_behind)
 {
 	char text[40];
 	struct ses_head *heads;
@@ -131,6 +148,7 @@ static bool insn_before(struct ses_snap *sn, uint64_t off, struct arena *a, uint
 	struct err *e = off ? ses_resolve(sn, text, ret) : &err_not_found;
 	struct ses_at at = {.va = *ret, .sub = SES_SUB_ITEM, .count = 1};
 	bool is_there = !e;
+	*ret_behind = *ret + 1;
 	if (!e)
 		e = ses_heads(sn, &call, &at, a, &heads, &cnt);
 	if (!e && cnt && heads[0].va <= *ret)
@@ -145,10 +163,11 @@ static struct ses_line look(struct ses_lines *l, uint32_t module, uint64_t off)
 	struct ses_snap *sn = l->modules.data[module].snap;
 	struct arena a = {0};
 	struct ses_func f;
-	uint64_t va;
-	if (sn && insn_before(sn, off, &a, &va) && ses_func_at(sn, va, &a, &f)) {
+	uint64_t va = 0, behind;
+	if (sn && insn_before(sn, off, &a, &va, &behind) && ses_func_at(sn, va, &a, &f)) {
 		const struct line_func *func = get_func(l, module, f.addr, f.name);
 		ret.func = func ? func->name : NULL;
+		ret.func_off = behind - f.addr;
 		if (func && func->has_c && func->c.line_cnt)
 			ret.line = ses_c_line_at(&func->c, va) + 1;
 	}

@@ -88,7 +88,7 @@ static int count_program(int map, uint32_t attach)
 	probe_helper(&a, BPF_FUNC_map_lookup_elem);
 	probe_jump_if_imm(&a, BPF_JEQ, BPF_REG_0, 0, end);
 	probe_mov_imm(&a, BPF_REG_1, 1);
-	probe_add_atomic(&a, BPF_REG_0, 0, BPF_REG_1);
+	probe_atomic(&a, BPF_ADD, BPF_REG_0, 0, BPF_REG_1);
 	probe_asm_bind(&a, end);
 	probe_mov_imm(&a, BPF_REG_0, 0);
 	probe_exit(&a);

@@ -94,7 +94,11 @@ def main():
             continue
         calls(subject, way)
     hits(subject)
+    callers(subject)
+    stripped()
     life(subject)
+    killed(subject)
+    families()
     many()
     libraries()
     i386()
@@ -187,10 +191,262 @@ def hits(subject):
     ok(counts["count"]["hits"] == 20000 and end["records"] == 40000 and len(got) <= 20000, "a ring that is too small: what is lost is counted", end)
     r = run("--json", subject, "greet", "--", subject, "values")
     first = json.loads(r.stdout.splitlines()[0])
-    keys = {"v", "phase", "seq", "cpu", "time", "pid", "tid", "comm", "exe", "event", "name", "addr", "at", "args", "ret", "ns", "site"}
+    keys = {"v", "phase", "seq", "cpu", "time", "pid", "tid", "comm", "exe", "event", "name", "addr", "at", "args", "ret", "ns", "site", "stack"}
     ok(set(first) == keys and set(first["args"][0]) == {"name", "type", "value", "text", "status"} and first["site"]["func"] in ("values", "main"),
        "the schema of a hit", first)
     ok("greet(name=" in r.stderr, "the program's own output is on stderr beside JSON", r.stderr)
+
+
+def callers(subject):
+    """Who called, and who called that: as it was when the probe was hit."""
+    _, got, _ = summary(subject, "count", "--stacks", "--", subject, "lines")
+    chains = {tuple(f["func"] for f in [h["site"], *h["stack"]][:2]) for h in got}
+    same("a stack, innermost first", chains, {("lines", "main")})
+    bottom = {h["stack"][-1]["module"] for h in got}
+    ok(all("libc" in m for m in bottom) and all(len(h["stack"]) >= 2 and h["stack"][0]["build_id"] for h in got), "down to the C library", bottom)
+    line = 1 + next(i for i, s in enumerate(open(os.path.join(HERE, "../data/probe/subject.c"))) if "/* LINE */" in s)
+    _, got, _ = summary(subject, f"lines:{line}", "--stacks", "--", subject, "lines")
+    ok(got and all(h["site"]["func"] == "main" for h in got), "an instruction's function has a caller, too", got[:1])
+    _, got, _ = summary(subject, f"lines:{line}", "--", subject, "lines")
+    ok(got and all(h["site"] is None and not h["stack"] for h in got), "which nobody asks for without --stacks", got[:1])
+    libc = "/lib/x86_64-linux-gnu/libc.so.6"
+    true = shutil.which("true")
+    if os.path.exists(libc):
+        r = run("--json", libc, "execve", "-a", "const char *", "--stacks", "--", "env", true)
+        docs = [json.loads(s) for s in r.stdout.splitlines()][:-1]
+        names = [{os.path.basename(f["module"] or "?") for f in [h["site"], *h["stack"]]} for h in docs]
+        ok([(h["args"][0]["text"], h["phase"], h["comm"]) for h in docs] == [(true, "unfinished", "env")] and "env" in names[0] and "true" not in names[0],
+           "a program that became another: who called is the old one", docs, names)
+
+
+def stripped():
+    """A program without debug information: lines are those of its C, arguments what its code shows."""
+    src = """#include <stdio.h>
+    __attribute__((noipa)) int hit(int n) { return n + 3; }
+    __attribute__((noipa)) int work(int n, const char *s) { if (n > 5) { hit(n * 2); puts(s); return 1; } return 0; }
+    int main(void) { int sum = 0; for (int i = 0; i < 10; i++) sum += work(i, "x"); return sum; }"""
+    debug, prog = build("lined", src, "-rdynamic"), build("bare", src, "-rdynamic", "-s", "-g0")
+    c = subprocess.run([SCRY, "decompile", prog, "work"], capture_output=True, text=True, timeout=WAIT_S).stdout.splitlines()
+    line = next((i for i, s in enumerate(c, 1) if "hit(" in s or "/* hit */" in s), 0)
+    if not ok(line, "C of it has the call", *c):
+        return
+    counts, got, end = summary(prog, f"work:{line}", "--", prog)
+    ok(sum(p["hits"] for p in counts.values()) == 4 and end["probes"][0]["types"] == "registers", "a line of C in a program without lines", end)
+    counts, _, _ = summary(prog, f"work:c{line}", "--", prog)
+    ok(sum(p["hits"] for p in counts.values()) == 4, "and as such", counts)
+    c = subprocess.run([SCRY, "decompile", debug, "work"], capture_output=True, text=True, timeout=WAIT_S).stdout.splitlines()
+    dline = next((i for i, s in enumerate(c, 1) if "hit(" in s or "/* hit */" in s), 0)
+    counts, _, _ = summary(debug, f"work:c{dline}", "--", debug)
+    ok(sum(p["hits"] for p in counts.values()) == 4, "which a program with lines has, too", counts)
+    for what, why in ((f"work:c{len(c) + 1}", "lines"), ("work:c1", "no code of its own"), ("work:cx", "no such name"), ("work:c0", "a line of the source")):
+        r = run(prog, what)
+        ok(r.returncode in (1, 2) and why in r.stderr, f"refused: {what}", r.returncode, r.stderr)
+    counts, got, end = summary(prog, "hit", "work", "--lines", "--", prog)
+    types = {p["name"]: p["types"] for p in end["probes"]}
+    same("arguments by the code: it says so", types, {"hit": "recovered", "work": "recovered"})
+    same("their number and values", [[int(a["text"], 0) for a in h["args"]] for h in got if h["name"] == "hit"], [[12], [14], [16], [18]])
+    same("and results", [h["ret"]["text"] for h in got if h["name"] == "hit"], ["15", "17", "19", "21"])
+    same("callers with their line of C", {h["site"]["line"] for h in got if h["name"] == "hit"}, {line})
+    r = run(prog, "hit", "--if", "a1 > 14 && ret < 20", "--", prog)
+    ok(len(lines(r)) - lines(r).count("x") == 1 and "as the code shows" in r.stderr, "and conditions on them", r.stderr)
+    r = run(prog, "hit", "--if", "a2 == 1", "--", prog)
+    ok(r.returncode == 2 and "no such argument" in r.stderr, "of those there are", r.stderr)
+    r = run(debug, "hit", "--stacks", "--if", "a2 == 1", "--", debug)
+    ok(r.returncode == 2 and "no such argument" in r.stderr, "the stack is none", r.stderr)
+
+
+FAMILY = r"""
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) int work(int n) { return n * 2; }
+static sem_t go, done;
+static void *thread(void *arg) { for (;;) { sem_wait(&go); work(4); sem_post(&done); } }
+int main(void)
+{
+	int to[2], from[2];
+	char c, line[16];
+	if (pipe(to) || pipe(from))
+		return 1;
+	pid_t child = fork();
+	if (!child) {
+		close(to[1]);
+		while (read(to[0], &c, 1) == 1) {
+			work(2);
+			if (!fork()) {
+				work(3);
+				_exit(0);
+			}
+			wait(NULL);
+			if (write(from[1], "x", 1) != 1)
+				break;
+		}
+		_exit(0);
+	}
+	pthread_t t;
+	sem_init(&go, 0, 0);
+	sem_init(&done, 0, 0);
+	pthread_create(&t, NULL, thread, NULL);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	printf("%d\n", (int)child);
+	while (fgets(line, sizeof(line), stdin)) {
+		work(1);
+		sem_post(&go);
+		sem_wait(&done);
+		if (write(to[1], "x", 1) != 1 || read(from[0], &c, 1) != 1)
+			return 1;
+		puts("done");
+	}
+	close(to[1]);
+	wait(NULL);
+	return 0;
+}
+"""
+TREE = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) int work(int n) { return n * 2; }
+int main(int argc, char **argv)
+{
+	int depth = argc > 1 ? atoi(argv[1]) : 3;
+	char less[16];
+	snprintf(less, sizeof(less), "%d", depth - 1);
+	work(depth);
+	for (int i = 0; depth && i < 2; i++) {
+		if (fork())
+			continue;
+		work(100 + depth);
+		if (i)
+			execl("/proc/self/exe", argv[0], less, NULL);
+		if (!fork()) { /* nobody waits for it */
+			usleep(50000);
+			work(300 + depth);
+		}
+		_exit(0);
+	}
+	while (wait(NULL) > 0)
+		;
+	return 7;
+}
+"""
+
+
+def families():
+    """Several processes, threads, children that are there and children that come."""
+    prog, tree = build("family", FAMILY, "-pthread"), build("tree", TREE)
+    p = subprocess.Popen([prog], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    other = subprocess.Popen([prog], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    child, _ = p.stdout.readline().strip(), other.stdout.readline()
+    for way in ("session", "multi", "perf"):
+        for words, want in ((["-p", str(p.pid)], [1, 4]), (["-p", child], [2]), (["-p", f"{p.pid},{child}"], [1, 2, 4]),
+                            (["-p", str(p.pid), "-p", str(other.pid)], [1, 1, 4, 4]), (["-p", str(p.pid), "--tree"], [1, 2, 3, 4]),
+                            (["-p", child, "--tree"], [2, 3])):
+            s = subprocess.Popen([SCRY, "probe", "--json", prog, "work", "--attach", way, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            first = s.stderr.readline()
+            if "attached" not in first:
+                skip(f"{way}: {' '.join(words)}", first + s.stderr.read())
+                s.communicate(timeout=WAIT_S)
+                continue
+            for q in (p, other):
+                q.stdin.write("x\n")
+                q.stdout.readline()
+            s.send_signal(signal.SIGINT)
+            out, err = s.communicate(timeout=WAIT_S)
+            got = sorted(int(d["args"][0]["text"]) for d in map(json.loads, out.splitlines()) if d.get("event") == "probe")
+            same(f"{way}: {' '.join('PID' if w.isdigit() else w for w in words if ',' not in w)}: {want}", got, want)
+    for q in (p, other):
+        q.stdin.close()
+        q.wait(timeout=WAIT_S)
+        q.stdout.close()
+    depth = 3
+    want = sorted([d for d in range(depth + 1)] + [n + d for d in range(1, depth + 1) for n in (100, 100, 300)])
+    for way in ("session", "multi", "perf"):
+        r = run("--json", tree, "work", "--tree", "--attach", way, "--", tree, str(depth))
+        docs = [json.loads(s) for s in r.stdout.splitlines()]
+        if r.returncode == 4:
+            skip(f"{way}: a tree of processes", r.stderr)
+            continue
+        same(f"{way}: a tree of processes, to its last", sorted(int(d["args"][0]["text"]) for d in docs[:-1]), want)
+        ok(r.returncode == 7 and all(d["site"]["func"] == "main" and d["exe"] == os.path.realpath(tree) for d in docs[:-1]), f"{way}: the status, and who they were",
+           r.returncode, docs[:1])
+    r = run(tree, "work", "--tree")
+    ok(r.returncode == 2 and "which process" in r.stderr, "--tree wants a process", r.stderr)
+
+
+def bytes_at(pid, path, offs):
+    """What a process has in memory of a file's code at those offsets; None: not mapped."""
+    out = [None] * len(offs)
+    for f in map(str.split, open(f"/proc/{pid}/maps")):
+        a, b = (int(x, 16) for x in f[0].split("-"))
+        if len(f) > 5 and f[5] == path and "x" in f[1]:
+            with open(f"/proc/{pid}/mem", "rb", 0) as mem:
+                mem.seek(a)
+                code = mem.read(b - a)
+            for i, off in enumerate(offs):
+                if int(f[2], 16) <= off < int(f[2], 16) + len(code):
+                    out[i] = code[off - int(f[2], 16)]
+    return out
+
+
+def killed(subject):
+    """After kill -9 no breakpoint is left in any process, whenever it comes, and what was probed goes on."""
+    def serve(*words):
+        return subprocess.Popen([*words, subject, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+
+    def ask(p):
+        p.stdin.write("x\n")
+        return p.stdout.readline().strip()
+    two = [serve(), serve()]
+    clean = ask(two[0])
+    for way in ("session", "multi", "perf"):
+        for words in ([], ["-p", str(two[0].pid), "--tree"]):
+            s = subprocess.Popen([SCRY, "probe", subject, "count", "--attach", way, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            first = s.stderr.readline()
+            probed = ask(two[0])
+            s.kill()
+            s.communicate(timeout=WAIT_S)
+            if "attached" in first:
+                ok(probed == "cc" and all(any(ask(p) == clean for _ in range(3000)) for p in two), f"{way} {len(words)}: kill -9 leaves every process whole", probed)
+    # A program that was started by the command.
+    s = serve(SCRY, "probe", subject, "count", "--")
+    ask(s)
+    child = int(open(f"/proc/{s.pid}/task/{s.pid}/children").read().split()[0])
+    s.kill()
+    s.wait(timeout=WAIT_S)
+    ok(any(ask(s) == clean for _ in range(3000)), "a program that scry started goes on without it")
+    s.stdin.close()
+    for pipe in (s.stdout, s.stderr):
+        pipe.close()
+    # In the middle of attaching.
+    src = "volatile int v;\n" + "".join(f"__attribute__((noipa)) int f_{i}(int n) {{ return v += n + {i}; }}\n" for i in range(50)) + (
+        "#include <stdio.h>\nint main(void) { while (getchar() != EOF) {\n" + "".join(f"f_{i}(1);\n" for i in range(50)) + "} return 0; }\n")
+    prog = os.path.realpath(build("hundreds", src))
+    offs = [int(d[0], 16) for d in (line.split() for line in subprocess.run(["nm", prog], capture_output=True, text=True).stdout.splitlines()) if d[-1].startswith("f_")]
+    p = subprocess.Popen([prog], stdin=subprocess.PIPE, text=True)
+    subprocess.run([SCRY, "probe", prog, "f_*", "-c", "--for", "0"], capture_output=True, timeout=WAIT_S)
+    before = bytes_at(p.pid, prog, offs)
+    bad = []
+    for i in range(9):
+        s = subprocess.Popen([SCRY, "probe", prog, "f_*", "--attach", ("session", "multi", "perf")[i % 3], "-p", str(p.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            s.wait(timeout=0.01 * i)
+        except subprocess.TimeoutExpired:
+            s.kill()
+            s.wait(timeout=WAIT_S)
+        if not any(bytes_at(p.pid, prog, offs) == before for _ in range(20000)):
+            bad.append(i)
+    ok(len(offs) == 50 and None not in before and not bad, "kill -9 in the middle of attaching 50 probes leaves none of them", len(offs), bad)
+    p.stdin.close()
+    p.wait(timeout=WAIT_S)
+    for q in two:
+        q.stdin.close()
+        q.wait(timeout=WAIT_S)
+        q.stdout.close()
+        q.stderr.close()
 
 
 def life(subject):

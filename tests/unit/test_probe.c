@@ -286,7 +286,7 @@ static void test_asm(void **state)
 	probe_imm64(&a, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0x1122334455667788u);
 	probe_load(&a, BPF_W, BPF_REG_2, BPF_REG_1, -4);
 	probe_store(&a, BPF_H, BPF_REG_10, -16, BPF_REG_2);
-	probe_add_atomic(&a, BPF_REG_1, 24, BPF_REG_2);
+	probe_atomic(&a, BPF_ADD, BPF_REG_1, 24, BPF_REG_2);
 	probe_kfunc(&a, 1234);
 	probe_jump(&a, back);
 	probe_asm_bind(&a, end);
@@ -399,7 +399,7 @@ static void test_programs(void **state)
 	struct probe_cond c;
 	assert_null(probe_layout(&kind, &l));
 	assert_null(probe_cond_parse(&kind, "(count > 0 || ret < 0) && flags && path == \"x\"", &c));
-	for (unsigned i = 0; i < 256; i++) {
+	for (unsigned i = 0; i < 512; i++) {
 		struct probe_body b[PROBE_BODY_MAX];
 		uint32_t cnt = i & 64 ? PROBE_BODY_MAX : 1;
 		for (uint32_t n = 0; n < cnt; n++)
@@ -408,7 +408,7 @@ static void test_programs(void **state)
 		struct probe_plan p = {.begins = b, .ends = b, .begin_cnt = cnt, .end_cnt = cnt, .is_session = i & 2,
 				       .is_return = !(i & 2) && i & 4, .is_sleepable = i & 8, .count_only = i & 16, .pid = i & 32 ? 5 : 0,
 				       .pid_ns_dev = 4, .pid_ns_ino = 5, .ring_fd = 3, .counts_fd = 4, .point_cnt = 10, .stripe_cnt = 2,
-				       .is_return_id = 1, .cookie_id = 2, .copy_text_id = i & 128 ? 3 : 0};
+				       .is_return_id = 1, .cookie_id = 2, .copy_text_id = i & 128 ? 3 : 0, .who_fd = i & 256 ? 8 : -1};
 		struct probe_asm a = {0};
 		probe_program(&p, &a);
 		assert_false(a.failed);

@@ -301,6 +301,10 @@ static void test_btf(void **state)
 	buf_add_ch(&out, 0);
 	assert_string_equal(out.data, "{a=-1, name=\"ab\", c=RED, ...}");
 	assert_false(trace_btf_put(b, "nothing", bytes, 24, &out));
+	uint32_t off = 0;
+	assert_true(trace_btf_member(b, "pair", "next", &off) && off == 16);
+	assert_true(trace_btf_member(b, "pair", "c", &off) && off == 8);
+	assert_false(trace_btf_member(b, "pair", "none", &off) || trace_btf_member(b, "nothing", "a", &off) || trace_btf_member(b, "int", "a", &off));
 	trace_btf_free(b);
 	buf_fini(&out);
 	for (size_t len = 0; len < sizeof(file); len++) {

@@ -2,6 +2,7 @@
 /* Maps, programs, links and the ring, by bpf(2) alone. */
 #include "live/trace/probe.h"
 #include "live/trace/probe_int.h"
+#include "live/trace/probe_who.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,8 @@ struct probe_set {
 	uint32_t is_return_id, cookie_id, copy_text_id;
 	bool is_sleepable;
 	bool filters_pid;             /* in the program: the way cannot */
+	struct probe_who *who;        /* several processes, or children; null */
+	pid_t pid;                    /* the only process; 0: all, or those of `who` */
 	uint64_t pid_ns_dev, pid_ns_ino;
 	uint32_t perf_type;
 	const uint8_t *btf;           /* while attaching */
@@ -44,12 +47,12 @@ struct probe_set {
 };
 
 /* --- bpf(2) --------------------------------------------------------------------------------------------------- */
-static int sys_bpf(int cmd, void *attr, size_t len)
+int probe_bpf(int cmd, void *attr, size_t len)
 {
 	return (int)syscall(SYS_bpf, cmd, attr, len);
 }
 
-static struct err *refused(int why, const char *what)
+struct err *probe_refused(int why, const char *what)
 {
 	if (why == EPERM || why == EACCES)
 		return err_fix(err_new(ERR_ENV, "%s: the kernel does not let this process", what),
@@ -78,9 +81,9 @@ static struct err *make_map(struct probe_set *s, struct map_how how, int *ret)
 	attr.max_entries = how.cnt;
 	attr.map_flags = how.flags;
 	memcpy(attr.map_name, "scry_probe", 11);
-	int fd = sys_bpf(BPF_MAP_CREATE, &attr, sizeof(attr));
+	int fd = probe_bpf(BPF_MAP_CREATE, &attr, sizeof(attr));
 	if (fd < 0)
-		return refused(errno, "no memory shared with the kernel");
+		return probe_refused(errno, "no memory shared with the kernel");
 	*ret = fd;
 	return keep_fd(s, fd) ? NULL : &err_nomem;
 }
@@ -96,7 +99,7 @@ static struct err *program_refused(int why, char *log)
 	if (stats)
 		*stats = 0;
 	const char *line = strrchr(log, '\n');
-	struct err *e = refused(why, "the probe's program was refused");
+	struct err *e = probe_refused(why, "the probe's program was refused");
 	return why == EPERM || !*log ? e : err_prefix(e, "%s", line ? line + 1 : log);
 }
 
@@ -118,17 +121,17 @@ static struct err *load_program(struct probe_set *s, const struct probe_plan *pl
 				  : s->way == PROBE_WAY_MULTI	? PROBE_ATTACH_UPROBE_MULTI
 								: 0;
 	memcpy(attr.prog_name, "scry_probe", 11);
-	int fd = sys_bpf(BPF_PROG_LOAD, &attr, sizeof(attr));
+	int fd = probe_bpf(BPF_PROG_LOAD, &attr, sizeof(attr));
 	struct err *e = NULL;
 	if (fd < 0 && (errno == EPERM || errno == E2BIG)) {
-		e = refused(errno, "no program can be given to the kernel");
+		e = probe_refused(errno, "no program can be given to the kernel");
 	} else if (fd < 0) {
 		int why = errno;
 		_cleanup_free_ char *log = calloc(1, LOG_LEN);
 		attr.log_level = 1;
 		attr.log_buf = (uintptr_t)log;
 		attr.log_size = LOG_LEN;
-		fd = log ? sys_bpf(BPF_PROG_LOAD, &attr, sizeof(attr)) : -1;
+		fd = log ? probe_bpf(BPF_PROG_LOAD, &attr, sizeof(attr)) : -1;
 		if (fd < 0)
 			e = log ? program_refused(why, log) : &err_nomem;
 	}
@@ -166,11 +169,11 @@ static struct err *attach_multi(struct probe_set *s, const struct group *g, int 
 		.prog_fd = (uint32_t)prog,
 		.attach_type = s->way == PROBE_WAY_SESSION ? PROBE_ATTACH_UPROBE_SESSION : PROBE_ATTACH_UPROBE_MULTI,
 		.path = (uintptr_t)s->o.path, .offsets = (uintptr_t)g->offs, .cookies = (uintptr_t)g->cookies,
-		.cnt = g->cnt, .multi_flags = is_return ? PROBE_UPROBE_MULTI_RETURN : 0, .pid = s->filters_pid ? 0 : (uint32_t)s->o.pid,
+		.cnt = g->cnt, .multi_flags = is_return ? PROBE_UPROBE_MULTI_RETURN : 0, .pid = s->filters_pid ? 0 : (uint32_t)s->pid,
 	};
-	int fd = sys_bpf(BPF_LINK_CREATE, &attr, sizeof(attr));
+	int fd = probe_bpf(BPF_LINK_CREATE, &attr, sizeof(attr));
 	if (fd < 0)
-		return refused(errno, "probes cannot be attached");
+		return probe_refused(errno, "probes cannot be attached");
 	return keep_fd(s, fd) ? NULL : &err_nomem;
 }
 
@@ -180,9 +183,9 @@ static struct err *attach_perf(struct probe_set *s, const struct group *g, int p
 		struct perf_event_attr ev = {.type = s->perf_type, .size = sizeof(ev), .config = is_return};
 		ev.uprobe_path = (uintptr_t)s->o.path;
 		ev.probe_offset = g->offs[i];
-		int fd = (int)syscall(SYS_perf_event_open, &ev, s->o.pid ? s->o.pid : -1, s->o.pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
+		int fd = (int)syscall(SYS_perf_event_open, &ev, s->pid ? s->pid : -1, s->pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
 		if (fd < 0)
-			return refused(errno, "a probe cannot be attached");
+			return probe_refused(errno, "a probe cannot be attached");
 		if (!keep_fd(s, fd))
 			return &err_nomem;
 		union bpf_attr attr = {0};
@@ -190,9 +193,9 @@ static struct err *attach_perf(struct probe_set *s, const struct group *g, int p
 		attr.link_create.target_fd = (uint32_t)fd;
 		attr.link_create.attach_type = BPF_PERF_EVENT;
 		attr.link_create.perf_event.bpf_cookie = g->cookies[i];
-		int link = sys_bpf(BPF_LINK_CREATE, &attr, sizeof(attr));
+		int link = probe_bpf(BPF_LINK_CREATE, &attr, sizeof(attr));
 		if (link < 0)
-			return refused(errno, "a probe cannot be attached");
+			return probe_refused(errno, "a probe cannot be attached");
 		if (!keep_fd(s, link))
 			return &err_nomem;
 	}
@@ -289,7 +292,8 @@ static struct err *attach_range(struct probe_set *s, const struct attach *at, ui
 		return e;
 	struct probe_plan plan = {
 		.begins = b->begins, .ends = b->ends, .begin_cnt = b->begin_cnt, .end_cnt = b->end_cnt, .is_session = s->way == PROBE_WAY_SESSION,
-		.is_sleepable = s->is_sleepable, .count_only = s->o.count_only, .pid = s->filters_pid ? s->o.pid : 0, .pid_ns_dev = s->pid_ns_dev,
+		.is_sleepable = s->is_sleepable, .count_only = s->o.count_only, .pid = s->filters_pid ? s->pid : 0,
+		.who_fd = s->who ? probe_who_fd(s->who) : -1, .pid_ns_dev = s->pid_ns_dev,
 		.pid_ns_ino = s->pid_ns_ino, .ring_fd = s->ring_fd, .counts_fd = s->counts_fd, .point_cnt = s->o.point_cnt,
 		.stripe_cnt = s->stripe_cnt, .is_return_id = s->is_return_id, .cookie_id = s->cookie_id,
 		.copy_text_id = s->copy_text_id,
@@ -490,9 +494,9 @@ struct err *probe_check(void)
 	attr.key_size = 4;
 	attr.value_size = 8;
 	attr.max_entries = 1;
-	int fd = sys_bpf(BPF_MAP_CREATE, &attr, sizeof(attr));
+	int fd = probe_bpf(BPF_MAP_CREATE, &attr, sizeof(attr));
 	if (fd < 0)
-		return errno != ENOSYS ? refused(errno, "no probes")
+		return errno != ENOSYS ? probe_refused(errno, "no probes")
 				       : err_fix(err_new(ERR_ENV, "this kernel has no BPF, which probes need"),
 						 "run it on a kernel with CONFIG_BPF_SYSCALL");
 	close(fd);
@@ -524,17 +528,17 @@ static struct err *map_shared(struct probe_set *s)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *p = mmap(NULL, s->rows_len, PROT_READ, MAP_SHARED, s->counts_fd, 0);
 	if (p == MAP_FAILED)
-		return refused(errno, "counters cannot be mapped");
+		return probe_refused(errno, "counters cannot be mapped");
 	s->rows = p;
 	if (s->o.count_only)
 		return NULL;
 	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, s->ring_fd, 0);
 	if (p == MAP_FAILED)
-		return refused(errno, "the ring cannot be mapped");
+		return probe_refused(errno, "the ring cannot be mapped");
 	s->consumer = p;
 	p = mmap(NULL, page + 2 * s->ring_len, PROT_READ, MAP_SHARED, s->ring_fd, (off_t)page);
 	if (p == MAP_FAILED)
-		return refused(errno, "the ring cannot be mapped");
+		return probe_refused(errno, "the ring cannot be mapped");
 	s->producer = p;
 	return NULL;
 }
@@ -546,7 +550,7 @@ static void choose_filter(struct probe_set *s)
 	struct stat st;
 	unsigned major = 0, minor = 0;
 	bool is_old = !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 && (major < 6 || (major == 6 && minor < 10));
-	s->filters_pid = s->o.pid && (s->way == PROBE_WAY_PERF || (s->way == PROBE_WAY_MULTI && is_old)) && !stat("/proc/self/ns/pid", &st);
+	s->filters_pid = s->pid && (s->way == PROBE_WAY_PERF || (s->way == PROBE_WAY_MULTI && is_old)) && !stat("/proc/self/ns/pid", &st);
 	s->pid_ns_dev = s->filters_pid ? st.st_dev : 0;
 	s->pid_ns_ino = s->filters_pid ? st.st_ino : 0;
 }
@@ -648,6 +652,10 @@ struct err *probe_open(const struct probe_opts *o, struct probe_set **ret)
 		return &err_nomem;
 	s->ring_fd = s->counts_fd = s->pending_fd = -1;
 	struct err *e = prepare(s, o);
+	if (!e && (o->with_children || o->pid_cnt > 1))
+		e = probe_who_open(o->pids, o->pid_cnt, o->with_children, &s->who);
+	else if (!e && o->pid_cnt)
+		s->pid = o->pids[0];
 	if (!e) {
 		raise_limit();
 		e = try_ways(s);
@@ -666,6 +674,7 @@ void probe_close(struct probe_set *s)
 	if (!s)
 		return;
 	undo_way(s);
+	probe_who_close(s->who);
 	VEC_FREE(&s->fds);
 	free(s->layouts);
 	free(s->conds);
@@ -706,6 +715,17 @@ struct err *probe_drain(struct probe_set *s, probe_sink_fn *sink, void *ctx, uin
 			break;
 	}
 	return NULL;
+}
+
+bool probe_is_drained(const struct probe_set *s)
+{
+	return s->o.count_only || __atomic_load_n((uint64_t *)(void *)s->consumer, __ATOMIC_RELAXED) >=
+					  __atomic_load_n((const uint64_t *)(const void *)s->producer, __ATOMIC_ACQUIRE);
+}
+
+bool probe_is_alive(const struct probe_set *s)
+{
+	return s->who && probe_who_is_alive(s->who);
 }
 
 static uint64_t sum_word(const struct probe_set *s, uint32_t point, uint32_t word)

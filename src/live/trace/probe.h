@@ -46,6 +46,7 @@ struct probe_arg {
 	uint8_t fetch;      /* enum probe_fetch: what of the memory at the value is read too */
 	uint8_t size;       /* bytes of the value: 1, 2, 4, 8 */
 	bool is_signed;
+	bool is_hidden;     /* not for conditions */
 	uint16_t at;
 	uint16_t len;       /* bytes to fetch at most, <= PROBE_FETCH_MAX; of a string without its zero */
 };
@@ -71,7 +72,9 @@ struct probe_opts {
 	const struct probe_point *points;
 	const struct probe_kind *kinds;
 	uint32_t point_cnt, kind_cnt;
-	pid_t pid;             /* only this process, 0: all */
+	const pid_t *pids;     /* only these processes; none: all */
+	size_t pid_cnt;
+	bool with_children;    /* and their children, those they make later, too */
 	bool count_only;       /* no records */
 	enum probe_way way;
 	uint64_t ring_len;     /* bytes, 0: 4 MiB; made a power of two */
@@ -134,6 +137,10 @@ const char *probe_way_name(enum probe_way w);
 /* Gives the records that are there, oldest first, and does not wait; *ret_cnt of them. Error ERR_INTERNAL when the ring is damaged. */
 _must_use_ struct err *probe_drain(struct probe_set *s, probe_sink_fn *sink, void *ctx, uint64_t *ret_cnt);
 void probe_get_counts(const struct probe_set *s, uint32_t point, struct probe_counts *ret);
+/* Whether records that were there before this was called were all given. */
+bool probe_is_drained(const struct probe_set *s);
+/* Of a set for named processes with their children: whether any of them is still there. */
+bool probe_is_alive(const struct probe_set *s);
 void probe_get_totals(const struct probe_set *s, struct probe_totals *ret);
 
 /* A record of the ring. False when it is none of these kinds. Values and slots borrow from it. */

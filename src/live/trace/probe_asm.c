@@ -85,9 +85,9 @@ void probe_store_imm(struct probe_asm *a, int size, int dst, int off, int32_t im
 	put(a, BPF_ST | size | BPF_MEM, dst, 0, off, imm);
 }
 
-void probe_add_atomic(struct probe_asm *a, int dst, int off, int src)
+void probe_atomic(struct probe_asm *a, int op, int dst, int off, int src)
 {
-	put(a, BPF_STX | BPF_DW | BPF_ATOMIC, dst, src, off, BPF_ADD);
+	put(a, BPF_STX | BPF_DW | BPF_ATOMIC, dst, src, off, op);
 }
 
 void probe_helper(struct probe_asm *a, int id)

@@ -37,7 +37,7 @@ void probe_imm64(struct probe_asm *a, int dst, int how, uint64_t imm);         /
 void probe_load(struct probe_asm *a, int size, int dst, int src, int off);     /* dst = [src + off] */
 void probe_store(struct probe_asm *a, int size, int dst, int off, int src);    /* [dst + off] = src */
 void probe_store_imm(struct probe_asm *a, int size, int dst, int off, int32_t imm);
-void probe_add_atomic(struct probe_asm *a, int dst, int off, int src);         /* [dst + off] += src, 8 bytes, at once */
+void probe_atomic(struct probe_asm *a, int op, int dst, int off, int src);     /* [dst + off] op= src, 8 bytes, at once; BPF_ADD, BPF_AND, BPF_OR */
 void probe_helper(struct probe_asm *a, int id);                                /* enum bpf_func_id */
 void probe_kfunc(struct probe_asm *a, uint32_t btf_id);
 void probe_jump(struct probe_asm *a, uint32_t label);

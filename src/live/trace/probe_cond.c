@@ -71,7 +71,9 @@ static uint16_t parse_name(struct parse *p, const char *word, size_t len)
 		uint32_t n = (uint32_t)(word[1] - '0');
 		if (len == 3)
 			n = n * 10 + (uint32_t)(word[2] - '0');
-		return n <= p->k->arg_cnt ? put_arg(p, n - 1) : fail(p, "there is no such argument: say what they are by -a");
+		return n <= p->k->arg_cnt && !p->k->args[n - 1].is_hidden
+			       ? put_arg(p, n - 1)
+			       : fail(p, "there is no such argument: say what they are by -a");
 	}
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (!is_same(word, len, names[i].name))

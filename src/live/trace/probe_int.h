@@ -58,6 +58,7 @@ struct probe_plan {
 	bool is_session;                    /* one program is both halves */
 	bool is_return;                     /* not is_session: the return half */
 	bool is_sleepable, count_only;
+	int who_fd;                         /* bits of whose hits are recorded (probe_who.h); -1: everybody's */
 	pid_t pid;                          /* to be compared here, as the pid namespace of pid_ns numbers it; 0: not */
 	uint64_t pid_ns_dev, pid_ns_ino;
 	int ring_fd, counts_fd;
@@ -73,6 +74,10 @@ static inline uint64_t probe_cookie(uint32_t point, uint32_t begin, uint32_t end
 {
 	return point | (uint64_t)begin << 16 | (uint64_t)end << 32;
 }
+
+/* bpf(2), and what it means that it was refused with `why`. */
+int probe_bpf(int cmd, void *attr, size_t len);
+_must_use_ struct err *probe_refused(int why, const char *what);
 
 /* The numbers of functions in the kernel's type information, as many as PROBE_BTF_NAMES at most, found in one pass; 0: there is none of that name. */
 enum { PROBE_BTF_NAMES = 4 };

@@ -5,6 +5,7 @@
  * there once. Helpers are what costs: each is called only where its answer is used.
  */
 #include "live/trace/probe_int.h"
+#include "live/trace/probe_who.h"
 
 #include <errno.h>
 
@@ -205,7 +206,7 @@ static void put_slot(struct gen *g, const struct probe_arg *arg, int slot)
 
 static void put_count(struct gen *g, int word, int reg)
 {
-	probe_add_atomic(g->a, ROW, 8 * word, reg);
+	probe_atomic(g->a, BPF_ADD, ROW, 8 * word, reg);
 }
 
 static void put_count_one(struct gen *g, int word)
@@ -288,7 +289,7 @@ static void put_cond(struct gen *g)
 /* Without records, waiting calls and conditions nobody asks who it is. */
 static bool asks_who(const struct probe_plan *p)
 {
-	bool asks = !p->count_only;
+	bool asks = !p->count_only || p->who_fd >= 0;
 	for (uint32_t i = 0; i < p->begin_cnt; i++)
 		asks |= p->begins[i].cond || p->begins[i].pending_fd >= 0;
 	return asks;
@@ -302,6 +303,20 @@ static void put_who(struct gen *g, uint32_t out)
 	if (asks_who(p)) {
 		probe_helper(a, BPF_FUNC_get_current_pid_tgid);
 		probe_store(a, BPF_DW, FP, AT_PID_TID, R0);
+	}
+	if (p->who_fd >= 0) {
+		probe_alu_imm(a, BPF_RSH, R0, 32);
+		probe_alu_imm(a, BPF_AND, R0, PROBE_WHO_MAX - 1);
+		probe_mov(a, R2, R0);
+		probe_alu_imm(a, BPF_RSH, R2, 6);
+		probe_alu_imm(a, BPF_LSH, R2, 3);
+		probe_imm64(a, R1, BPF_PSEUDO_MAP_VALUE, (uint32_t)p->who_fd);
+		probe_alu(a, BPF_ADD, R1, R2);
+		probe_load(a, BPF_DW, R1, R1, 0);
+		probe_alu_imm(a, BPF_AND, R0, 63);
+		probe_alu(a, BPF_RSH, R1, R0);
+		probe_alu_imm(a, BPF_AND, R1, 1);
+		probe_jump_if_imm(a, BPF_JEQ, R1, 0, out);
 	}
 	if (p->pid) { /* AT_BYTE: pid, then tgid */
 		probe_imm64(a, R1, 0, p->pid_ns_dev);
@@ -560,7 +575,7 @@ static void put_ended(struct gen *g)
 	probe_mov(a, R3, ROW);
 	probe_alu(a, BPF_ADD, R3, R4);
 	probe_mov_imm(a, R1, 1);
-	probe_add_atomic(a, R3, 8 * PROBE_ROW_SLOTS, R1);
+	probe_atomic(a, BPF_ADD, R3, 8 * PROBE_ROW_SLOTS, R1);
 }
 
 static void put_end(struct gen *g, uint32_t out, uint32_t lost)

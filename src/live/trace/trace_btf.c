@@ -339,16 +339,37 @@ static bool put_value(struct printer *p, uint32_t id, uint64_t bit, uint32_t bit
 	return true;
 }
 
+/* The struct or union of that name, or that a name is for. */
+static bool find_named(const struct trace_btf *b, const char *name, struct type *ret)
+{
+	for (uint32_t at = hash(name) & b->name_mask; b->by_name[at]; at = (at + 1) & b->name_mask) {
+		uint32_t id = b->by_name[at];
+		if (get_type(b, id, ret) && strcmp(name_at(b, ret->name), name) == 0 && resolve(b, id, ret) &&
+		    (ret->kind == KIND_STRUCT || ret->kind == KIND_UNION))
+			return true;
+	}
+	return false;
+}
+
+bool trace_btf_member(const struct trace_btf *b, const char *name, const char *member, uint32_t *ret_off)
+{
+	struct type t;
+	bool is_there = find_named(b, name, &t);
+	for (uint32_t i = 0; is_there && i < t.vlen; i++) {
+		const uint8_t *m = t.rest + 12 * (size_t)i;
+		uint32_t bit = load_u32(m + 8, false);
+		bit = t.has_bits ? bit & 0xffffff : bit;
+		if (strcmp(name_at(b, load_u32(m, false)), member) != 0 || bit % 8)
+			continue;
+		*ret_off = bit / 8;
+		return true;
+	}
+	return false;
+}
+
 bool trace_btf_put(const struct trace_btf *b, const char *name, const uint8_t *bytes, size_t len, struct buf *out)
 {
 	struct printer p = {.b = b, .out = out, .out_end = out->len + OUT_MAX, .bytes = bytes, .len = len};
-	for (uint32_t at = hash(name) & b->name_mask; b->by_name[at]; at = (at + 1) & b->name_mask) {
-		struct type t;
-		uint32_t id = b->by_name[at];
-		if (!get_type(b, id, &t) || strcmp(name_at(b, t.name), name) != 0 || !resolve(b, id, &t))
-			continue;
-		if (t.kind == KIND_STRUCT || t.kind == KIND_UNION)
-			return put_members(&p, &t, 0, 0);
-	}
-	return false;
+	struct type t;
+	return find_named(b, name, &t) && put_members(&p, &t, 0, 0);
 }

@@ -21,4 +21,7 @@ void trace_btf_free(struct trace_btf *b);
  * False: there is no such type, nothing was written. */
 bool trace_btf_put(const struct trace_btf *b, const char *name, const uint8_t *bytes, size_t len, struct buf *out);
 
+/* Where a member with that name is in the struct, in bytes. False: there is no such struct, or no such member of its own that begins at a byte. */
+bool trace_btf_member(const struct trace_btf *b, const char *name, const char *member, uint32_t *ret_off);
+
 #endif

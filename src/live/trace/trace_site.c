@@ -164,12 +164,13 @@ static struct module *get_module(struct trace_sites *s, uint32_t idx, uint32_t p
 	return m;
 }
 
+/* The function of the instruction before: behind the last call of one that does not return another may begin. */
 static void name_function(const struct module *m, struct trace_frame *f)
 {
 	size_t low = 0, high = m->funcs.cnt;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		if (m->bin->symbols.data[m->funcs.data[mid]].va <= f->module_va)
+		if (m->bin->symbols.data[m->funcs.data[mid]].va < f->module_va)
 			low = mid + 1;
 		else
 			high = mid;
@@ -177,7 +178,6 @@ static void name_function(const struct module *m, struct trace_frame *f)
 	if (!low)
 		return;
 	const struct fmt_symbol *y = &m->bin->symbols.data[m->funcs.data[low - 1]];
-	/* A return address behind the last call of a function that does not return is its end. */
 	if (f->module_va - y->va > y->size_len)
 		return;
 	f->func = y->name.s;
@@ -335,7 +335,7 @@ static bool is_exec(const struct trace_event *ev)
 	return c && (!strcmp(c->name, "execve") || !strcmp(c->name, "execveat"));
 }
 
-static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, struct trace_frame *ret, size_t max);
+static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, bool is_return, struct trace_frame *ret, size_t max);
 
 static void keep_exec(struct trace_sites *s, const struct trace_event *ev)
 {
@@ -346,7 +346,7 @@ static void keep_exec(struct trace_sites *s, const struct trace_event *ev)
 		map_fini(&s->by_exec);
 		s->by_exec = (struct map){0};
 	}
-	x.cnt = (uint32_t)find_frames(s, ev, x.frames, EXEC_FRAMES);
+	x.cnt = (uint32_t)find_frames(s, ev, false, x.frames, EXEC_FRAMES);
 	if (map_find(&s->by_exec, ev->pid, &idx))
 		s->execs.data[idx] = x;
 	else if (VEC_PUSH(&s->execs, x) && !map_put(&s->by_exec, ev->pid, (uint32_t)(s->execs.cnt - 1)))
@@ -493,7 +493,7 @@ size_t trace_sites_frames(struct trace_sites *s, const struct trace_event *ev, s
 {
 	uint32_t idx;
 	if (ev->unfinished || ev->ret || !is_exec(ev))
-		return find_frames(s, ev, ret, max);
+		return find_frames(s, ev, false, ret, max);
 	/* Its registers and mappings are the new program's. */
 	if (!map_find(&s->by_exec, ev->pid, &idx))
 		return 0;
@@ -502,11 +502,11 @@ size_t trace_sites_frames(struct trace_sites *s, const struct trace_event *ev, s
 	return cnt;
 }
 
-static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, struct trace_frame *ret, size_t max)
+static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, bool is_return, struct trace_frame *ret, size_t max)
 {
 	if (!ev->ip || !max)
 		return 0;
-	const struct site_row *row = fill_frame(s, ev->pid, ev->ip, true, &ret[0]);
+	const struct site_row *row = fill_frame(s, ev->pid, ev->ip, !is_return, &ret[0]);
 	uint64_t sp = ev->sp, bp = ev->bp;
 	bool has_bp = bp != 0;
 	size_t cnt = 1;
@@ -523,6 +523,11 @@ static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, s
 		cnt += row != NULL;
 	}
 	return cnt;
+}
+
+size_t trace_sites_from(struct trace_sites *s, const struct trace_event *ev, bool is_return, struct trace_frame *ret, size_t max)
+{
+	return find_frames(s, ev, is_return, ret, max);
 }
 
 size_t trace_sites_caller(const struct trace_frame *frames, size_t cnt)

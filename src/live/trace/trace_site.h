@@ -38,6 +38,9 @@ void trace_sites_event(struct trace_sites *s, const struct trace_event *ev);
 /* The frames of an event, innermost first, at most `max`; 0: it has no ip. Strings are valid as long as `s`. */
 size_t trace_sites_frames(struct trace_sites *s, const struct trace_event *ev, struct trace_frame *ret, size_t max);
 
+/* The frames of another event than a system call: from ev->ip, which is a return address or (not `is_return`) the instruction at hand. */
+size_t trace_sites_from(struct trace_sites *s, const struct trace_event *ev, bool is_return, struct trace_frame *ret, size_t max);
+
 /* Which frame called the C library or loader (by the names of modules), if they are where the call was made: what people mean by
  * the call's site. */
 size_t trace_sites_caller(const struct trace_frame *frames, size_t cnt);
