@@ -176,6 +176,10 @@ static __always_inline void put_arg(struct state *s, struct page *p, uint32_t ar
 		open_slot(s, p, s->off, how, limit);
 		copy_bytes(s, p, src, limit, limit);
 		break;
+	case BENCH_ANY:
+		open_slot(s, p, s->off, how | (works ? 1u << 30 : 0), limit);
+		copy_bytes(s, p, src, limit, limit);
+		break;
 	case BENCH_FIXED_OUT:
 		if (!works)
 			break;

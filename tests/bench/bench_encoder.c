@@ -38,7 +38,6 @@
 #include <unistd.h>
 
 #define RING_LEN (16u << 20)
-#define RING_EACH (TRACE_RING_HEAD + RING_LEN + TRACE_RING_RECORD)
 #define CALLS 5000
 
 static void die(const char *what)
@@ -80,7 +79,9 @@ struct object {
 	struct bpf_program *program;
 	struct bpf_link *link;
 	struct trace_shared *shared;
-	const uint8_t *rings; /* of every CPU, RING_EACH bytes apart */
+	const uint8_t *rings; /* of every CPU, ring_each bytes apart */
+	size_t ring_each;
+	uint32_t taken[TRACE_CPUS];
 	size_t len; /* of the object file */
 };
 
@@ -97,7 +98,8 @@ static struct bpf_map *map_of(struct bpf_object *o, const char *end)
 	return NULL;
 }
 
-static void fill_switch(struct bench_config *b)
+/* The switch's own idea of the arguments; that some are pointers only at times it is told by the table. */
+static void fill_switch(struct bench_config *b, const struct trace_config *cfg)
 {
 	for (int nr = 0; nr < TRACE_IDS - 1; nr++) {
 		const struct sysc *s = sysc_find(TRACE_X86_64, nr);
@@ -116,9 +118,20 @@ static void fill_switch(struct bench_config *b)
 				to->type = BENCH_SOCKADDR_OUT;
 			else if (a->dir == SYSC_OUT)
 				to->type = (uint8_t)(to->type + has_out[to->type]);
+			for (unsigned row = 0; a->fetch == SYSC_FETCH_NONE && row < cfg->desc[0][nr].cnt; row++) {
+				const struct trace_read_arg *r = &cfg->desc[0][nr].rows[row];
+				if ((r->how >> 16) == i)
+					*to = (struct bench_arg){.type = BENCH_ANY, .limit = r->copy};
+			}
 			b->calls[nr].cnt += to->type != BENCH_NONE;
 		}
 	}
+}
+
+static int set_rare(struct bpf_object *o, uint32_t idx, const char *name)
+{
+	int fd = lib->program_fd(lib->object_find_program_by_name(o, name));
+	return lib->map_update_elem(lib->map_fd(lib->object_find_map_by_name(o, "rare_exit")), &idx, &fd, 0);
 }
 
 /* Loads the program of that name, with `stack` bytes of stack (-1: no ip and sp either). */
@@ -128,20 +141,21 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 	if (!ob.o)
 		die("the object cannot be opened");
 	static const char *const names[] = {"trace_fork", "trace_exec", "trace_exit", "trace_rename", "trace_signal", "trace_sys_exit",
-		"trace_sys_enter", "trace_maps_exit", "trace_compat_exit", "trace_compat_enter", "bench_switch", "bench_empty"};
+		"trace_sys_enter", "trace_maps_exit", "trace_compat_exit", "trace_compat_enter", "trace_turn_exit", "trace_turn_enter", "bench_switch",
+		"bench_empty"};
+	bool is_table = !strcmp(name, "trace_sys_exit");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		struct bpf_program *p = lib->object_find_program_by_name(ob.o, names[i]);
 		if (p)
-			lib->program_set_autoload(p, !strcmp(names[i], name));
+			lib->program_set_autoload(p, !strcmp(names[i], name) || (is_table && !strcmp(names[i], "trace_turn_exit")));
 	}
 	static struct trace_shared ids;
 	size_t n;
 	struct trace_config *cfg = lib->map_initial_value(map_of(ob.o, ".rodata"), &n);
-	cfg->ring_mask = RING_LEN - 1;
-	cfg->ring_room = RING_LEN - TRACE_RING_RECORD;
+	ob.ring_each = trace_plan_ring(cfg, RING_LEN);
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct bpf_map *rings = map_of(ob.o, "rings");
-	lib->map_set_value_size(rings, RING_EACH);
+	lib->map_set_value_size(rings, (uint32_t)ob.ring_each);
 	lib->map_set_max_entries(rings, (uint32_t)cpus);
 	cfg->flags = stack >= 0 ? TRACE_WIRE_USER : 0;
 	cfg->stack_len = stack > 0 ? (uint32_t)stack : 0;
@@ -155,12 +169,14 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 	}
 	trace_plan_fill(&(struct trace_plan){.ids = {wanted, wanted}}, cfg, &ids);
 	if (!strcmp(name, "bench_switch"))
-		fill_switch(lib->map_initial_value(map_of(ob.o, ".rodata.bench"), &n));
+		fill_switch(lib->map_initial_value(map_of(ob.o, ".rodata.bench"), &n), cfg);
 	if (lib->object_load(ob.o) < 0)
 		die("the kernel does not load the programs (root is needed)");
 	ob.program = lib->object_find_program_by_name(ob.o, name);
+	if (is_table && (set_rare(ob.o, TRACE_RARE_TURN, "trace_turn_exit") || set_rare(ob.o, TRACE_RARE_AGAIN, name)))
+		die("the programs cannot be joined");
 	ob.shared = mmap(NULL, sizeof(*ob.shared), PROT_READ | PROT_WRITE, MAP_SHARED, lib->map_fd(map_of(ob.o, ".bss")), 0);
-	ob.rings = mmap(NULL, (size_t)cpus * RING_EACH, PROT_READ, MAP_SHARED, lib->map_fd(rings), 0);
+	ob.rings = mmap(NULL, (size_t)cpus * ob.ring_each, PROT_READ, MAP_SHARED, lib->map_fd(rings), 0);
 	if (ob.shared == MAP_FAILED || ob.rings == MAP_FAILED)
 		die("maps cannot be mapped");
 	memcpy(ob.shared->exit_ids, ids.exit_ids, sizeof(ids.exit_ids));
@@ -181,7 +197,7 @@ static void detach(struct object *ob)
 {
 	lib->link_destroy(ob->link);
 	for (long i = 0; i < sysconf(_SC_NPROCESSORS_CONF); i++)
-		ob->shared->cpu[i].tail = __atomic_load_n(&ob->shared->cpu[i].head, __ATOMIC_ACQUIRE);
+		ob->shared->cpu[i].tail = __atomic_load_n(&ob->shared->cpu[i].head, __ATOMIC_ACQUIRE) >> 32;
 }
 
 static struct bpf_prog_info info_of(const struct bpf_program *p)
@@ -314,19 +330,18 @@ static void hide_chance(uint8_t *rec)
 	memcpy(rec, &w, sizeof(w));
 }
 
-/* The next record in a ring, which is taken away. */
+/* The next record in a ring, all of which are in its first turn; it is taken away. */
 static size_t take_record(struct object *ob, uint8_t *ret, size_t max)
 {
 	for (long i = 0; i < sysconf(_SC_NPROCESSORS_CONF); i++) {
-		struct trace_cpu *c = &ob->shared->cpu[i];
-		const uint8_t *frame = ob->rings + (size_t)i * RING_EACH + TRACE_RING_HEAD + (c->tail & (RING_LEN - 1));
-		if (c->tail == c->head)
+		const uint8_t *frame = ob->rings + (size_t)i * ob->ring_each + TRACE_RING_HEAD + ob->taken[i];
+		if (ob->taken[i] == (uint32_t)ob->shared->cpu[i].head)
 			continue;
 		uint32_t len = *(const uint32_t *)frame;
 		if (len > max)
 			return 0;
 		memcpy(ret, frame + TRACE_FRAME_LEN, len);
-		c->tail += trace_frame_len(len);
+		ob->taken[i] += (uint32_t)trace_frame_len(len);
 		hide_chance(ret);
 		return len;
 	}
@@ -344,7 +359,6 @@ static bool same(struct object obs[2])
 			calls[c]();
 			lib->link_destroy(obs[v].link);
 			len[v] = take_record(&obs[v], recs[v], sizeof(recs[v]));
-			detach(&(struct object){.shared = obs[v].shared});
 		}
 		/* The stack below what was called holds the calls between. */
 		size_t fixed = sizeof(struct trace_wire);

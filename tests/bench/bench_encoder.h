@@ -18,6 +18,7 @@ enum {
 	BENCH_IOVEC_OUT,
 	BENCH_ARRAY_IN,
 	BENCH_MSGHDR,
+	BENCH_ANY, /* a pointer if another argument says so */
 };
 
 struct bench_arg {

@@ -37,7 +37,9 @@
 struct ring {
 	struct trace_cpu *cpu;
 	const uint8_t *bytes; /* mapped */
-	uint64_t at, end;     /* what can be read, in bytes since the beginning */
+	const struct trace_turns *turns;
+	uint64_t turn, last_turn;     /* which is read, and the last one that can be */
+	uint32_t at, end, last_end;   /* what of them can be */
 };
 
 /*
@@ -54,7 +56,7 @@ struct trace_bpf {
 	struct trace_shared *shared; /* mapped: the programs' own */
 	bool is_raw, is_inverted, with_maps, is_stopped;
 	int epoll_fd;
-	size_t page_len, ring_len, rings_len;
+	size_t page_len, ring_each, rings_len;
 	struct ring *rings;       /* cpu_cnt of them */
 	void *rings_map;          /* mapped: all of them */
 	uint64_t *bell_taken;     /* mapped, ours to write: how often we were woken */
@@ -163,6 +165,18 @@ static void *first_value(struct trace_bpf *t, struct bpf_map *m, size_t want_len
 	return len == want_len ? p : NULL;
 }
 
+/* What has a program of its own. */
+static const struct rare {
+	const char *map;
+	enum trace_rare idx;
+	const char *program;
+} rares[] = {
+	{"rare_exit", TRACE_RARE_COMPAT, "trace_compat_exit"}, {"rare_exit", TRACE_RARE_MAPS, "trace_maps_exit"},
+	{"rare_exit", TRACE_RARE_TURN, "trace_turn_exit"}, {"rare_exit", TRACE_RARE_AGAIN, "trace_sys_exit"},
+	{"rare_enter", TRACE_RARE_COMPAT, "trace_compat_enter"}, {"rare_enter", TRACE_RARE_TURN, "trace_turn_enter"},
+	{"rare_enter", TRACE_RARE_AGAIN, "trace_sys_enter"},
+};
+
 static int set_rare(struct trace_bpf *t, const char *map, uint32_t idx, const char *prog)
 {
 	int fd = t->lib->program_fd(t->lib->object_find_program_by_name(t->object, prog));
@@ -173,10 +187,8 @@ static int set_rare(struct trace_bpf *t, const char *map, uint32_t idx, const ch
 static void set_ring_len(struct trace_bpf *t, struct trace_config *cfg, size_t len)
 {
 	struct bpf_map *m = t->lib->object_find_map_by_name(t->object, "rings");
-	t->ring_len = len;
-	cfg->ring_mask = len - 1;
-	cfg->ring_room = len - TRACE_RING_RECORD;
-	t->lib->map_set_value_size(m, (uint32_t)(TRACE_RING_HEAD + len + TRACE_RING_RECORD));
+	t->ring_each = trace_plan_ring(cfg, len);
+	t->lib->map_set_value_size(m, (uint32_t)t->ring_each);
 	t->lib->map_set_max_entries(m, (uint32_t)t->cpu_cnt);
 }
 
@@ -204,9 +216,9 @@ static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt
 	if (shared == MAP_FAILED)
 		return err_os(errno, "mapping the data of the tracing programs");
 	t->shared = shared;
-	if (set_rare(t, "rare_exit", TRACE_RARE_COMPAT, "trace_compat_exit") || set_rare(t, "rare_exit", TRACE_RARE_MAPS, "trace_maps_exit") ||
-	    set_rare(t, "rare_enter", TRACE_RARE_COMPAT, "trace_compat_enter"))
-		return refused(errno, "join the tracing programs");
+	for (size_t i = 0; i < ARRAY_LEN(rares); i++)
+		if (set_rare(t, rares[i].map, rares[i].idx, rares[i].program))
+			return refused(errno, "join the tracing programs");
 	return NULL;
 }
 
@@ -232,8 +244,7 @@ static struct err *map_bell(struct trace_bpf *t)
 static struct err *map_rings(struct trace_bpf *t)
 {
 	int fd = t->lib->map_fd(t->lib->object_find_map_by_name(t->object, "rings"));
-	size_t each = TRACE_RING_HEAD + t->ring_len + TRACE_RING_RECORD;
-	t->rings_len = (each * t->cpu_cnt + t->page_len - 1) & ~(t->page_len - 1);
+	t->rings_len = (t->ring_each * t->cpu_cnt + t->page_len - 1) & ~(t->page_len - 1);
 	void *p = mmap(NULL, t->rings_len, PROT_READ, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return err_os(errno, "mapping the rings of the tracing programs");
@@ -241,8 +252,11 @@ static struct err *map_rings(struct trace_bpf *t)
 	t->rings = calloc(t->cpu_cnt, sizeof(*t->rings));
 	if (!t->rings)
 		return &err_nomem;
-	for (size_t i = 0; i < t->cpu_cnt; i++)
-		t->rings[i] = (struct ring){.cpu = &t->shared->cpu[i], .bytes = (uint8_t *)p + i * each + TRACE_RING_HEAD};
+	for (size_t i = 0; i < t->cpu_cnt; i++) {
+		const uint8_t *ring = (uint8_t *)p + i * t->ring_each;
+		t->rings[i] = (struct ring){.cpu = &t->shared->cpu[i], .bytes = ring + TRACE_RING_HEAD,
+			.turns = (const struct trace_turns *)(ring + TRACE_RING_TURNS)};
+	}
 	return map_bell(t);
 }
 
@@ -405,9 +419,22 @@ static void look_up_container(struct trace_bpf *t, const uint8_t *rec, size_t le
 		trace_seed_cgroup(w.kind == TRACE_FORK ? (uint32_t)w.ret : w.tid, &p, &t->seeds);
 }
 
-static uint64_t time_at(const struct trace_bpf *t, const struct ring *r)
+static uint64_t time_at(const struct ring *r)
 {
-	return load_u64(r->bytes + (r->at & (t->ring_len - 1)) + TRACE_FRAME_LEN + offsetof(struct trace_wire, time), false);
+	return load_u64(r->bytes + r->at + TRACE_FRAME_LEN + offsetof(struct trace_wire, time), false);
+}
+
+/* At the end of a turn on to the next one, if that has begun: what was read may be written to. */
+static void skip_turns(struct ring *r)
+{
+	for (;;) {
+		r->end = r->turn == r->last_turn ? r->last_end : r->turns->turns[r->turn % TRACE_TURNS].end;
+		if (r->at != r->end || r->turn == r->last_turn)
+			return;
+		r->turn++;
+		r->at = r->turns->turns[r->turn % TRACE_TURNS].begin;
+		__atomic_store_n(&r->cpu->tail, r->turn, __ATOMIC_RELEASE);
+	}
 }
 
 /* How far each ring is, and up to which time records are taken now. */
@@ -419,8 +446,10 @@ static void look_at_rings(struct trace_bpf *t)
 	__atomic_store_n(t->bell_taken, __atomic_load_n(t->bell_rung, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
 	for (size_t i = 0; i < t->cpu_cnt; i++) {
 		struct ring *r = &t->rings[i];
-		r->at = r->cpu->tail;
-		r->end = __atomic_load_n(&r->cpu->head, __ATOMIC_ACQUIRE);
+		uint64_t head = __atomic_load_n(&r->cpu->head, __ATOMIC_ACQUIRE);
+		r->last_turn = r->turn + (uint32_t)((head >> 32) - r->turn);
+		r->last_end = (uint32_t)head;
+		skip_turns(r);
 	}
 }
 
@@ -431,7 +460,7 @@ static struct ring *next_run(struct trace_bpf *t)
 	uint64_t least = UINT64_MAX, second = t->until;
 	for (size_t i = 0; i < t->cpu_cnt; i++) {
 		struct ring *r = &t->rings[i];
-		uint64_t time = r->at < r->end ? time_at(t, r) : UINT64_MAX;
+		uint64_t time = r->at < r->end ? time_at(r) : UINT64_MAX;
 		if (r->at < r->end && (time < least || !first)) {
 			second = MIN(second, least);
 			least = time;
@@ -451,28 +480,29 @@ static struct err *give_batch(struct trace_bpf *t, trace_chunk_fn *fn, void *ctx
 	return e;
 }
 
-/* Takes the oldest records of this ring, until another one's are older or it begins anew: short runs are collected. */
+/* Takes the oldest records of this ring, until another one's are older or its turn has ended: short runs are collected. */
 static struct err *take_run(struct trace_bpf *t, struct ring *r, trace_chunk_fn *fn, void *ctx, bool *ret_any)
 {
-	uint64_t from = r->at, begin = from & (t->ring_len - 1), len;
+	const uint8_t *from = r->bytes + r->at;
+	size_t len = 0;
 	do {
-		const uint8_t *p = r->bytes + (r->at & (t->ring_len - 1));
+		const uint8_t *p = from + len;
 		uint32_t head = load_u32(p, false);
 		uint8_t kind = p[TRACE_FRAME_LEN + offsetof(struct trace_wire, kind)];
 		if (kind == TRACE_EXEC || kind == TRACE_FORK)
 			look_up_container(t, p + TRACE_FRAME_LEN, head);
-		r->at += trace_frame_len(head);
-		len = r->at - from;
-	} while (r->at < r->end && begin + len < t->ring_len && len < t->ring_len / 4 && time_at(t, r) <= t->run_until);
+		len += trace_frame_len(head);
+		r->at += (uint32_t)trace_frame_len(head);
+	} while (r->at < r->end && time_at(r) <= t->run_until);
 	*ret_any = true;
 	struct err *e = NULL;
 	if (len >= RUN_LEN || t->batch.len >= BATCH_LEN)
 		e = give_batch(t, fn, ctx);
 	if (!e && len >= RUN_LEN)
-		e = fn(ctx, r->bytes + begin, len);
+		e = fn(ctx, from, len);
 	else if (!e)
-		buf_add(&t->batch, r->bytes + begin, len);
-	__atomic_store_n(&r->cpu->tail, r->at, __ATOMIC_RELEASE);
+		buf_add(&t->batch, from, len);
+	skip_turns(r);
 	return e;
 }
 

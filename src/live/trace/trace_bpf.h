@@ -65,7 +65,7 @@ _must_use_ struct err *trace_bpf_add(struct trace_bpf *t, pid_t pid);
 /* Who takes what was recorded: `len` bytes of records framed as trace_frame.h has them, valid until it returns. */
 typedef struct err *trace_chunk_fn(void *ctx, const uint8_t *chunk, size_t len);
 
-/* Gives `fn` what is in the rings up to now, in order of time, at most a quarter of a ring at once. `*ret_any`: there was something. After
+/* Gives `fn` what is in the rings up to now, in order of time, a piece at a time. `*ret_any`: there was something. After
  * trace_bpf_stop() that is all there is. */
 _must_use_ struct err *trace_bpf_drain(struct trace_bpf *t, trace_chunk_fn *fn, void *ctx, bool *ret_any);
 

@@ -14,6 +14,7 @@
 #define CONTROL_LIMIT 256
 #define IOV_LIMIT 256
 #define STRV_COPY 256      /* bytes of pointers to the strings of an argv */
+#define SEG_LEN (256u << 10) /* of a ring: what is recorded while who reads sleeps is a few of them */
 #define SLOT_LEN sizeof(struct trace_wire_slot)
 
 /* The table of one call while it is made. */
@@ -262,4 +263,14 @@ void trace_plan_fill(const struct trace_plan *p, struct trace_config *cfg, struc
 				set_bit(shared->enter_ids[abi], nr);
 		}
 	}
+}
+
+size_t trace_plan_ring(struct trace_config *cfg, size_t len)
+{
+	/* Small rings have few segments, since there is room behind each for the longest record. */
+	size_t seg_len = MIN(MAX(len / TRACE_SEGMENTS, (size_t)SEG_LEN), len / 4), each = seg_len + TRACE_RING_RECORD;
+	cfg->seg_len = (uint32_t)seg_len;
+	cfg->seg_cnt = (uint32_t)(len / seg_len);
+	cfg->ring_last = (uint32_t)(cfg->seg_cnt * each - TRACE_RING_RECORD);
+	return TRACE_RING_HEAD + cfg->seg_cnt * each;
 }

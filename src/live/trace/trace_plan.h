@@ -32,4 +32,7 @@ struct trace_plan {
 /* Fills in what of `cfg` and `shared` is about system calls; both zeroed by the caller. */
 void trace_plan_fill(const struct trace_plan *plan, struct trace_config *cfg, struct trace_shared *shared);
 
+/* Fills in what of `cfg` is about rings of `len` bytes, a power of two from TRACE_RING_MIN to 256 MB; gives the bytes of a value of their map. */
+size_t trace_plan_ring(struct trace_config *cfg, size_t len);
+
 #endif

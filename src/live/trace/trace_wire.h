@@ -195,8 +195,10 @@ struct trace_config {
 	uint32_t comm_cnt;
 	uint32_t path_size;  /* bytes that are read of DESC_PATHS' strings at the beginning */
 	uint32_t reserved;
-	uint64_t ring_mask;  /* bytes of a CPU's ring, a power of two, less 1 */
-	uint64_t ring_room;  /* most bytes in it when a record may begin: its size less TRACE_RING_RECORD */
+	uint32_t seg_cnt;    /* segments of a CPU's ring */
+	uint32_t seg_len;    /* bytes of each in which a record may begin */
+	uint32_t ring_last;  /* offset behind TRACE_RING_HEAD behind which none begins */
+	uint32_t reserved2;
 	struct trace_match_ids uid, cgroup, pid_ns, mnt_ns, exe; /* exe: inode numbers, with the device in exe_dev */
 	uint32_t exe_dev[TRACE_MATCH_MAX];
 	char comm[TRACE_MATCH_MAX][16];
@@ -213,24 +215,37 @@ enum trace_match {
 };
 
 /* Programs that others go on to. */
-enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_MAPS, TRACE_RARE_CNT };
+enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_MAPS, TRACE_RARE_TURN, TRACE_RARE_AGAIN, TRACE_RARE_CNT };
 
 /*
- * The ring of one CPU, which alone writes to it: TRACE_RING_HEAD bytes of its own, then the ring, then as much as the last record in
- * it may reach over its end, so that none has a seam. Records are framed (trace_frame.h); one begins where the one before has ended,
- * in bytes since the beginning modulo the ring's size.
+ * The ring of one CPU, which alone writes to it, is made of segments. The first that is free is filled next: as long as who reads keeps up
+ * these are the same few, and stay in the cache. Records are framed (trace_frame.h) and lie one behind the other; each begins
+ * in the first seg_len bytes of its segment and may take TRACE_RING_RECORD bytes from there, so none has a seam. Before them
+ * are TRACE_RING_HEAD bytes: a page of the kernel's side, struct trace_turns, and room for what is read and not recorded.
  */
-#define TRACE_RING_HEAD 4096
+#define TRACE_RING_HEAD 16384
+#define TRACE_RING_TURNS 4096
+#define TRACE_RING_SCRATCH 8192
 #define TRACE_RING_RECORD 45056 /* what one record may take, with what is put down behind it meanwhile */
 #define TRACE_RING_MIN 65536
+#define TRACE_SEGMENTS 128
+#define TRACE_TURNS 256 /* more than there are segments: what was not read is not overwritten */
+
+/* Which segments were filled, one in each turn. Turn 0 has none. */
+struct trace_turns {
+	struct { uint32_t begin, end; } turns[TRACE_TURNS]; /* by the turn's lower bits: offsets behind TRACE_RING_HEAD, the end once it is over */
+	uint64_t used[TRACE_SEGMENTS]; /* by segment: one more than its last turn */
+	uint64_t turn;                 /* this one */
+};
 
 /* What one CPU has counted. seen = records in its ring + lost, always. */
 struct trace_cpu {
 	uint64_t seen;
-	uint64_t lost; /* because the ring was full */
-	uint64_t head; /* bytes that were put into its ring */
-	uint64_t tail; /* bytes that were taken out: written by user space alone */
-	uint64_t reserved[4]; /* no two CPUs write to one cache line */
+	uint64_t lost; /* because there was no free segment */
+	uint64_t head; /* turn << 32 | offset behind TRACE_RING_HEAD where the next record begins */
+	uint64_t room; /* which must be less than this */
+	uint64_t tail; /* turns that were read: written by user space alone */
+	uint64_t reserved[3]; /* no two CPUs write to one cache line */
 };
 
 /* What both sides touch while it runs: the only writable globals. */

@@ -55,7 +55,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(uint32_t));
-	__uint(value_size, TRACE_RING_HEAD + TRACE_RING_MIN + TRACE_RING_RECORD);
+	__uint(value_size, TRACE_RING_HEAD + TRACE_RING_RECORD);
 } rings SEC(".maps");
 
 /* What wakes the reader. */
@@ -144,31 +144,83 @@ static __always_inline void put_user(struct trace_wire_user *u, struct pt_regs *
 	u->stack_len = (uint16_t)got;
 }
 
-/* Where the next record of this CPU goes; false: there is no room. */
-static __always_inline bool find_room(struct rec *r, uint64_t cpu)
+/* The ring of this CPU: never none. */
+static __always_inline uint8_t *ring_of(uint64_t cpu)
 {
 	uint32_t key = (uint32_t)cpu;
+	return bpf_map_lookup_elem(&rings, &key);
+}
+
+/* Where the next record of this CPU goes; false: a new turn has to begin. */
+static __always_inline bool find_room(struct rec *r, uint64_t cpu)
+{
 	r->c = &shared.cpu[cpu % TRACE_CPUS];
-	r->s = bpf_map_lookup_elem(&rings, &key);
-	uint64_t head = r->c->head;
-	if (!r->s || head - *(volatile uint64_t *)&r->c->tail > cfg.ring_room)
+	r->s = (struct state *)ring_of(cpu);
+	uint64_t at = (uint32_t)r->c->head;
+	if (!r->s || at >= r->c->room)
 		return false;
-	r->p = (uint8_t *)r->s + TRACE_RING_HEAD + (head & cfg.ring_mask);
+	BOUND(at, cfg.ring_last);
+	r->p = (uint8_t *)r->s + TRACE_RING_HEAD + at;
 	return true;
 }
 
-/* Begins a record; one for which there is no room is counted as lost. */
-static __always_inline bool begin(struct rec *r, uint64_t cpu)
+static __always_inline void set_head(struct trace_cpu *c, uint64_t head)
 {
-	bool yes = find_room(r, cpu);
-	if (!yes) {
-		r->c->seen++;
-		r->c->lost++;
-	}
-	return yes;
+#if defined(__TARGET_ARCH_x86)
+	asm volatile("" : : : "memory"); /* stores are seen in their order */
+	*(volatile uint64_t *)&c->head = head;
+#else
+	__sync_lock_test_and_set(&c->head, head);
+#endif
 }
 
-/* It is `len` bytes long with its frame, a multiple of 8. The reader has a timer, and is woken only now and then. */
+/*
+ * Begins a turn with the first segment that was read; false: there is none, which counts a record as lost. Who reads has a timer
+ * and is woken only where so much waits that this may be too late: waking takes as long as fifty records.
+ */
+static __always_inline bool begin_turn(uint64_t cpu)
+{
+	struct trace_cpu *c = &shared.cpu[cpu % TRACE_CPUS];
+	uint8_t *ring = ring_of(cpu);
+	if (!ring)
+		return false;
+	struct trace_turns *t = (struct trace_turns *)(ring + TRACE_RING_TURNS);
+	struct state *s = (struct state *)ring;
+	uint64_t turn = t->turn, tail = *(volatile uint64_t *)&c->tail;
+	s->next = TRACE_SEGMENTS;
+#pragma clang loop unroll(disable)
+	for (uint64_t i = 0; i < TRACE_SEGMENTS && i < cfg.seg_cnt; i++) {
+		if (t->used[i] <= tail) {
+			s->next = i;
+			break;
+		}
+	}
+	uint64_t seg = s->next;
+	if (turn - tail >= cfg.seg_cnt / 4)
+		bpf_ringbuf_output(&bell, s, FRAME_LEN, BPF_RB_FORCE_WAKEUP);
+	if (seg >= TRACE_SEGMENTS) {
+		c->seen++;
+		c->lost++;
+		return false;
+	}
+	uint64_t at = seg * (cfg.seg_len + TRACE_RING_RECORD);
+	t->turns[turn % TRACE_TURNS].end = (uint32_t)c->head;
+	turn++;
+	t->turns[turn % TRACE_TURNS].begin = (uint32_t)at;
+	t->used[seg] = turn + 1;
+	t->turn = turn;
+	c->room = at + cfg.seg_len;
+	set_head(c, turn << 32 | at);
+	return true;
+}
+
+/* Begins a record where nothing else goes on to what begins a turn. */
+static __always_inline bool begin(struct rec *r, uint64_t cpu)
+{
+	return find_room(r, cpu) || (begin_turn(cpu) && find_room(r, cpu));
+}
+
+/* It is `len` bytes long with its frame, a multiple of 8. */
 static __always_inline void end(struct rec *r, uint64_t len)
 {
 	struct trace_cpu *c = r->c;
@@ -176,14 +228,7 @@ static __always_inline void end(struct rec *r, uint64_t len)
 	*(uint64_t *)r->p = len - FRAME_LEN;
 	WIRE(r)->seq = (uint32_t)seen;
 	c->seen = seen;
-#if defined(__TARGET_ARCH_x86)
-	asm volatile("" : : : "memory"); /* stores are seen in their order */
-	*(volatile uint64_t *)&c->head += len;
-#else
-	__sync_fetch_and_add(&c->head, len);
-#endif
-	if (!(seen % 1024))
-		bpf_ringbuf_output(&bell, r->p, FRAME_LEN, BPF_RB_FORCE_WAKEUP);
+	set_head(c, c->head + len);
 }
 
 /* Ends a record of r->s->off bytes that is no system call's. */

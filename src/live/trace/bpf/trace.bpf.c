@@ -198,8 +198,13 @@ static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr,
 	if (which == EXIT && flags & TRACE_DESC_HIDDEN)
 		goto maps;
 	struct rec rec, *r = &rec;
-	if (!begin(r, cpu))
+	if (!find_room(r, cpu)) {
+		if (is_entry)
+			bpf_tail_call(ctx, &rare_enter, TRACE_RARE_TURN);
+		else
+			bpf_tail_call(ctx, &rare_exit, TRACE_RARE_TURN);
 		return;
+	}
 	struct trace_wire *w = WIRE(r);
 	w->time = bpf_ktime_get_boot_ns();
 	w->tid = tid;
@@ -259,7 +264,7 @@ int trace_sys_exit(uint64_t *ctx)
 	return 0;
 }
 
-/* The string at `src` as a hash, 0 where it cannot be read. It is read to where the next record will be: `p` is the ring's end. */
+/* The string at `src` as a hash, 0 where it cannot be read. `p` is room for it and TRACE_PATH_BLOCK bytes of zeros. */
 static __always_inline uint64_t hash_string(uint8_t *p, const void *src, uint64_t size)
 {
 	MASK(size, LEN_MASK);
@@ -283,25 +288,26 @@ static __always_inline uint64_t hash_string(uint8_t *p, const void *src, uint64_
 
 static __always_inline uint64_t hash_paths(struct pt_regs *regs, uint32_t abi, const struct trace_desc *d)
 {
-	struct rec rec, *r = &rec;
 	struct task_struct *task = bpf_get_current_task_btf();
-	if (!find_room(r, LOAD(task, thread_info.cpu)))
+	uint8_t *ring = ring_of(LOAD(task, thread_info.cpu));
+	if (!ring)
 		return 0;
-	load_args(WIRE(r), regs, abi);
+	struct trace_wire *w = (struct trace_wire *)(ring + TRACE_RING_SCRATCH);
+	load_args(w, regs, abi);
 	uint64_t paths = 0, shift = 0;
 #pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < TRACE_PATH_CNT; i++) {
 		uint64_t arg = d->paths >> 8 * i & 0xff;
 		if (arg == TRACE_NO_PATH)
 			break;
-		paths |= hash_string(r->p + HEAD_LEN, (const void *)WIRE(r)->args[arg & 7], cfg.path_size) << shift;
+		paths |= hash_string((uint8_t *)(w + 1), (const void *)w->args[arg & 7], cfg.path_size) << shift;
 		shift += 32;
 	}
 	return paths;
 }
 
 /* What has to be known of a call's beginning when it has ended, and its own record if it has one. */
-static __always_inline void enter(struct pt_regs *regs, uint64_t nr, uint32_t abi)
+static __always_inline void enter(void *ctx, struct pt_regs *regs, uint64_t nr, uint32_t abi)
 {
 	uint64_t idx = nr < TRACE_IDS - 1 ? nr : TRACE_IDS - 1;
 	bool is_timed = cfg.flags & TRACE_WIRE_TIMED && shared.exit_ids[abi][idx / 64] >> (idx % 64) & 1;
@@ -319,7 +325,7 @@ static __always_inline void enter(struct pt_regs *regs, uint64_t nr, uint32_t ab
 		b->tid = tid;
 	}
 	if (d->flags & TRACE_DESC_ENTRY)
-		record(NULL, regs, nr, -38, abi ? COMPAT_ENTRY : ENTRY);
+		record(ctx, regs, nr, -38, abi ? COMPAT_ENTRY : ENTRY);
 }
 
 SEC(HOOK("sys_enter"))
@@ -329,7 +335,7 @@ int trace_sys_enter(uint64_t *ctx)
 	if (is_compat(regs))
 		bpf_tail_call(ctx, &rare_enter, TRACE_RARE_COMPAT);
 	else
-		enter(regs, ctx[1], 0);
+		enter(ctx, regs, ctx[1], 0);
 	return 0;
 }
 
@@ -352,6 +358,23 @@ int trace_compat_exit(uint64_t *ctx)
 SEC(HOOK("sys_enter"))
 int trace_compat_enter(uint64_t *ctx)
 {
-	enter((struct pt_regs *)ctx[0], ctx[1], 1);
+	enter(ctx, (struct pt_regs *)ctx[0], ctx[1], 1);
+	return 0;
+}
+
+/* No room: what could not be recorded is, once there is. */
+SEC(HOOK("sys_exit"))
+int trace_turn_exit(uint64_t *ctx)
+{
+	if (begin_turn(bpf_get_smp_processor_id()))
+		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_AGAIN);
+	return 0;
+}
+
+SEC(HOOK("sys_enter"))
+int trace_turn_enter(uint64_t *ctx)
+{
+	if (begin_turn(bpf_get_smp_processor_id()))
+		bpf_tail_call(ctx, &rare_enter, TRACE_RARE_AGAIN);
 	return 0;
 }
