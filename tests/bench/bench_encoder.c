@@ -141,8 +141,8 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 	if (!ob.o)
 		die("the object cannot be opened");
 	static const char *const names[] = {"trace_fork", "trace_exec", "trace_exit", "trace_rename", "trace_signal", "trace_sys_exit",
-		"trace_sys_enter", "trace_maps_exit", "trace_compat_exit", "trace_compat_enter", "trace_turn_exit", "trace_turn_enter", "bench_switch",
-		"bench_empty"};
+		"trace_sys_enter", "trace_maps_exit", "trace_compat_exit", "trace_compat_enter", "trace_turn_exit", "trace_turn_enter",
+		"bench_switch", "bench_empty"};
 	bool is_table = !strcmp(name, "trace_sys_exit");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		struct bpf_program *p = lib->object_find_program_by_name(ob.o, names[i]);

@@ -770,6 +770,8 @@ static void *racer(void *arg)
 static void subject_race(void)
 {
 	pthread_t thread;
+	for (int i = 0; i < 100; i++)
+		syscall(SYS_chdir, "/usr");
 	if (pthread_create(&thread, NULL, racer, NULL))
 		_exit(1);
 	for (int i = 0; i < 3000; i++)
@@ -778,7 +780,7 @@ static void subject_race(void)
 	pthread_join(thread, NULL);
 }
 
-/* Whether a race is met is chance; what is told of every call is not. */
+/* Whether a race is met is chance; what is told of every call is not. Who is alone in its memory is not looked at twice. */
 static void test_races(void **state)
 {
 	struct trace t = {0};
@@ -787,9 +789,12 @@ static void test_races(void **state)
 	start(&t, &opt);
 	run(&t, subject_race, true);
 	finish(&t);
-	size_t raced_cnt = 0;
+	size_t raced_cnt = 0, late_cnt = 0;
+	for (size_t i = 0; i < 100; i++) /* who reads in /proc, too, is company for a moment */
+		late_cnt += slot(find_call(&t, "chdir", false, i), 0, 0)->status == TRACE_LATE;
+	assert_true(late_cnt || t.lost_cnt);
 	for (size_t i = 0; i < 3000 && !t.lost_cnt; i++) {
-		const struct trace_slot *s = slot(find_call(&t, "chdir", false, i), 0, 0);
+		const struct trace_slot *s = slot(find_call(&t, "chdir", false, 100 + i), 0, 0);
 		assert_true(s->status == TRACE_OK || s->status == TRACE_RACED);
 		assert_int_equal(s->len, 4);
 		raced_cnt += s->status == TRACE_RACED;

@@ -164,6 +164,8 @@ static bool read_slots(struct cur *c, struct trace_record *r, bool is_exact)
 static bool fit_slot(const struct trace_event *ev, const struct sysc_arg *a, struct trace_slot *s)
 {
 	bool is_error = ev->ret < 0 && ev->ret >= -4095;
+	if (!s->len && ev->args[s->arg])
+		s->status = TRACE_FAULTED; /* or too small for a pointer: it was not tried */
 	if (a->fetch == SYSC_FETCH_NONE || !s->len || (a->dir == SYSC_OUT && is_error))
 		return a->fetch != SYSC_FETCH_NONE && !s->len;
 	bool is_cut = false;

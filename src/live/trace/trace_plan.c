@@ -30,7 +30,7 @@ static struct trace_read_arg *add_row(struct rows *r, unsigned arg, enum trace_r
 		return &none;
 	struct trace_read_arg *row = &r->d->rows[r->d->cnt++];
 	*row = (struct trace_read_arg){.how = arg << 16, .read = (uint8_t)read, .flags = (uint8_t)flags,
-		.src = (uint8_t)(TRACE_OFF_ARGS + 8 * arg), .cnt = TRACE_OFF_ONE};
+		.src = (uint8_t)(TRACE_OFF_ARGS + 8 * arg), .cnt = TRACE_OFF_ONE, .least = 1};
 	return row;
 }
 
@@ -167,6 +167,7 @@ static void add_variants(struct rows *r, const struct trace_plan *p, const struc
 		struct trace_read_arg *row = add_row(r, arg, TRACE_READ_BYTES, TRACE_READ_IN | TRACE_READ_OUT);
 		row->size = copy;
 		row->copy = copy;
+		row->least = UINT16_MAX; /* a number, mostly: reading there would be a fault, which takes as long as ten records */
 	}
 }
 

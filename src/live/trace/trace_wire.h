@@ -146,7 +146,7 @@ struct trace_read_arg {
 	uint16_t size;  /* bytes of an element; 0 for strings and their arrays */
 	uint16_t copy;  /* most bytes of the first copy: of strings two more than are wanted */
 	uint16_t limit; /* most bytes of what an array's pointers lead to */
-	uint16_t reserved;
+	uint16_t least; /* smaller values are no pointers */
 };
 
 #define TRACE_ROWS 7
@@ -197,7 +197,7 @@ struct trace_config {
 	uint32_t reserved;
 	uint32_t seg_cnt;    /* segments of a CPU's ring */
 	uint32_t seg_len;    /* bytes of each in which a record may begin */
-	uint32_t ring_last;  /* offset behind TRACE_RING_HEAD behind which none begins */
+	uint32_t ring_last;  /* all begin before this offset behind TRACE_RING_HEAD */
 	uint32_t reserved2;
 	struct trace_match_ids uid, cgroup, pid_ns, mnt_ns, exe; /* exe: inode numbers, with the device in exe_dev */
 	uint32_t exe_dev[TRACE_MATCH_MAX];

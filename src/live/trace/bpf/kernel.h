@@ -99,7 +99,10 @@ struct fdtable {
 struct files_struct { struct fdtable *fdt; } KERNEL;
 struct fs_struct { struct path pwd; } KERNEL;
 
+typedef struct { int counter; } atomic_t;
+
 struct mm_struct {
+	atomic_t mm_users;
 	unsigned long arg_start, arg_end, env_start, env_end;
 	unsigned long saved_auxv[52];
 	struct file *exe_file;
@@ -114,7 +117,6 @@ struct kernfs_node { uint64_t id; } KERNEL;
 struct cgroup { struct kernfs_node *kn; } KERNEL;
 struct css_set { struct cgroup *dfl_cgrp; } KERNEL;
 
-typedef struct { int counter; } atomic_t;
 struct signal_struct { atomic_t live; } KERNEL;
 
 struct task_struct {

@@ -156,10 +156,11 @@ static __always_inline bool find_room(struct rec *r, uint64_t cpu)
 {
 	r->c = &shared.cpu[cpu % TRACE_CPUS];
 	r->s = (struct state *)ring_of(cpu);
-	uint64_t at = (uint32_t)r->c->head;
-	if (!r->s || at >= r->c->room)
+	uint64_t at = *(volatile uint32_t *)&r->c->head, room = r->c->room;
+	if (room > cfg.ring_last) /* never, but the verifier does not know */
+		room = cfg.ring_last;
+	if (!r->s || at >= room)
 		return false;
-	BOUND(at, cfg.ring_last);
 	r->p = (uint8_t *)r->s + TRACE_RING_HEAD + at;
 	return true;
 }

@@ -106,7 +106,7 @@ static __always_inline bool next_row(struct state *s, uint8_t *p, const struct t
 	s->src = src;
 	s->size = size;
 	s->full = full;
-	return src && size;
+	return src >= a->least && size;
 }
 
 /*
@@ -306,6 +306,13 @@ static __always_inline uint64_t hash_paths(struct pt_regs *regs, uint32_t abi, c
 	return paths;
 }
 
+/* Whether others run in the same memory: else nobody changes a path meanwhile, but for what is mapped shared. */
+static __always_inline bool has_company(struct task_struct *task)
+{
+	struct mm_struct *mm = LOAD(task, mm);
+	return LOAD(mm, mm_users.counter) > 1;
+}
+
 /* What has to be known of a call's beginning when it has ended, and its own record if it has one. */
 static __always_inline void enter(void *ctx, struct pt_regs *regs, uint64_t nr, uint32_t abi)
 {
@@ -320,7 +327,7 @@ static __always_inline void enter(void *ctx, struct pt_regs *regs, uint64_t nr, 
 		return;
 	struct trace_begun *b = &shared.begun[tid % TRACE_BEGUN];
 	if (is_timed || d->flags & TRACE_DESC_PATHS) {
-		b->paths = d->flags & TRACE_DESC_PATHS ? hash_paths(regs, abi, d) : 0;
+		b->paths = d->flags & TRACE_DESC_PATHS && has_company(task) ? hash_paths(regs, abi, d) : 0;
 		b->time = is_timed ? bpf_ktime_get_boot_ns() : 0;
 		b->tid = tid;
 	}
