@@ -71,6 +71,7 @@ SCRY_INLINE uint1_t scry_known(uint1_t v)
  * rotl, rotr: the count is taken modulo the width.
  * carry, borrow: out of a + b + c and a - b - c, c being 0 or 1; ovf_add, ovf_sub: signed overflow of the same.
  * udiv, urem, sdiv, srem: truncating; a divisor of 0 and a quotient that does not fit trap, as x86 does.
+ * not: all bits the other way.
  * clz, ctz of 0 give the width; popcnt counts ones.
  */
 #define SCRY_SHIFTS(bits, wide, swide)                                           \
@@ -158,10 +159,30 @@ SCRY_INLINE uint1_t scry_known(uint1_t v)
 		return (uint##bits##_t)__builtin_popcountll(a);                                          \
 	}
 
+/* What memory is read and written as: *(u32 *)ADDRESS. Wherever it lies, and whatever else lies there. */
+typedef uint8_t u8 __attribute__((may_alias));
+typedef uint16_t u16 __attribute__((may_alias, aligned(1)));
+typedef uint32_t u32 __attribute__((may_alias, aligned(1)));
+typedef uint64_t u64 __attribute__((may_alias, aligned(1)));
+typedef int8_t i8 __attribute__((may_alias));
+typedef int16_t i16 __attribute__((may_alias, aligned(1)));
+typedef int32_t i32 __attribute__((may_alias, aligned(1)));
+typedef int64_t i64 __attribute__((may_alias, aligned(1)));
+
 SCRY_INTEGERS(8)
 SCRY_INTEGERS(16)
 SCRY_INTEGERS(32)
 SCRY_INTEGERS(64)
+
+SCRY_INLINE uint8_t scry_not8(uint8_t a)
+{
+	return (uint8_t)~a;
+}
+
+SCRY_INLINE uint16_t scry_not16(uint16_t a)
+{
+	return (uint16_t)~a;
+}
 
 /* 1 when the low byte has an even number of ones: the parity flag of x86. */
 SCRY_INLINE uint8_t scry_parity(uint64_t a)

@@ -21,8 +21,6 @@
 #define CROSS_MAX 256
 /* Statements that are written again where a goto to them stood, up to where they leave: a return is as many as it restores. */
 #define COPY_COST_MAX 12
-/* Names in one line of declarations. */
-#define DECLARE_MAX 12
 
 void cprint_map_fini(struct cprint_map *map)
 {
@@ -52,8 +50,18 @@ const struct ir_rec *cprint_inline(const struct cprint_printer *p, ir_ref r)
 }
 
 /* --- which values are part of another's expression ------------------------------------------------------------- */
-bool cprint_is_pure(const struct ir_rec *rec)
+bool cprint_is_safe_division(const struct ir_func *f, const struct ir_rec *rec)
 {
+	uint64_t v;
+	if (rec->op != IR_DIV || !f || !ir_const_get(f, rec->b, &v) || !v)
+		return false;
+	return rec->kind == IR_DIV_UQUOT || rec->kind == IR_DIV_UREM || v != UINT64_MAX >> (64 - ir_bits((enum ir_width)rec->width));
+}
+
+bool cprint_is_pure(const struct ir_func *f, const struct ir_rec *rec)
+{
+	if (cprint_is_safe_division(f, rec))
+		return true;
 	return rec->width != IR_W0 && !(ir_op_info((enum ir_op)rec->op)->effects & ~(unsigned)IR_READS_LOC) &&
 	       rec->op != IR_RES && rec->op != IR_PHI;
 }
@@ -91,7 +99,7 @@ static bool may_move(const struct cprint_printer *p, const struct ir_rec *rec, c
 		return false;
 	if (rec->op == IR_GET)
 		return !is_between(p->next_put[rec->aux], from, to) && !is_between(ahead->call, from, to);
-	if (cprint_is_pure(rec))
+	if (cprint_is_pure(p->f, rec))
 		return true;
 	/* What an instruction left is in the state, which other statements than assignments write first. */
 	if (rec->op == IR_RES)
@@ -134,7 +142,7 @@ static void place_block(struct cprint_printer *p, const struct ir_block *b)
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
 		struct cprint_value *v = &p->values[r];
-		bool pure = cprint_is_pure(rec);
+		bool pure = cprint_is_pure(p->f, rec);
 		if (pure && !v->use_cnt)
 			continue;
 		/* What use() noted of its users is now decided on. */
@@ -197,39 +205,6 @@ static void look_around(struct cprint_printer *p)
 	}
 }
 
-/* Variables of values, by width. */
-static void put_temps(struct cprint_printer *p)
-{
-	const struct ir_func *f = p->f;
-	struct buf *text = p->text;
-	for (unsigned w = IR_W1; w < IR_W_COUNT; w++) {
-		unsigned cnt = 0;
-		for (uint32_t i = 0; i < p->temp_cnt; i++) {
-			const struct ir_rec *rec = &f->recs[p->temps[i]];
-			if (rec->op == IR_MEMOP || rec->width != w)
-				continue;
-			if (cnt % DECLARE_MAX == 0) {
-				buf_add_str(text, cnt ? ";\n\t" : "\t");
-				cprint_type((enum ir_width)w, text);
-			}
-			buf_add_str(text, cnt++ % DECLARE_MAX ? ", " : " ");
-			cprint_temp(p, p->temps[i], text);
-		}
-		if (cnt)
-			buf_add_str(text, ";\n");
-	}
-	for (uint32_t i = 0; i < p->temp_cnt; i++) {
-		const struct ir_rec *rec = &f->recs[p->temps[i]];
-		unsigned n = i + 1, bits = rec->aux;
-		if (rec->op != IR_MEMOP)
-			continue;
-		bool has_src = rec->kind == IR_MEMOP_COPY || rec->kind == IR_MEMOP_CMP;
-		buf_printf(text, "\tuintptr_t t%u_0, t%u_%u;\n", n, n, has_src ? 1 : 2);
-		buf_printf(text, has_src ? "\tuintptr_t t%u_2;\n" : "\tuint%u_t t%u_1;\n", has_src ? n : bits, n);
-		buf_printf(text, "\tuint%u_t t%u_3, t%u_4;\n", bits, n, n);
-	}
-}
-
 /* Whether the state is used at all: code that only goes round or stops does without. */
 static bool names_state(const struct cprint_printer *p)
 {
@@ -262,29 +237,10 @@ static void put_head(struct cprint_printer *p)
 	buf_add_str(text, "(struct ");
 	cprint_machine(m, text);
 	buf_add_str(text, " *m)\n{\n");
-	/* One declaration for each run of locations of one width. */
-	unsigned width = IR_W0;
-	for (unsigned i = 0; i < m->loc_cnt; i++) {
-		if (!p->name_len[i] || cprint_is_in_state(p, i))
-			continue;
-		if (m->locs[i].width != width) {
-			buf_add_str(text, width == IR_W0 ? "\t" : ";\n\t");
-			width = m->locs[i].width;
-			cprint_type((enum ir_width)width, text);
-			buf_add_ch(text, ' ');
-		} else {
-			buf_add(text, ", ", 2);
-		}
-		cprint_loc(p, i, text);
-		buf_add_str(text, !p->opts->is_state ? " = m->" : width < IR_W80 ? " = 0" : width < IR_W256 ? " = {0}" : " = {{0}}");
-		if (!p->opts->is_state)
-			cprint_loc(p, i, text);
-	}
-	if (width != IR_W0)
-		buf_add_str(text, ";\n");
+	cprint_declare_locs(p);
 	if (p->opts->is_state && !names_state(p))
 		buf_add_str(text, "\t(void)m;\n");
-	put_temps(p);
+	cprint_declare_temps(p);
 }
 
 /* --- what blocks weigh ------------------------------------------------------------------------------------------ */

@@ -30,6 +30,14 @@ struct cprint_map {
 
 void cprint_map_fini(struct cprint_map *map);
 
+/* How the variable of a location or a value is declared. It changes no meaning: what is read otherwise gets a cast. */
+enum cprint_view { CPRINT_UNSIGNED, CPRINT_SIGNED };
+
+struct cprint_views {
+	const uint8_t *locs; /* enum cprint_view, by location */
+	const uint8_t *recs; /* by record, for those that get variables of their own */
+};
+
 struct cprint_opts {
 	const char *name; /* of the function: an identifier */
 	/* What to say about an address in a comment, or null: `buf` may be filled. Text of the target, so it is escaped here. */
@@ -42,6 +50,7 @@ struct cprint_opts {
 	/* Locations are the state's own members, and only those of class IR_LOC_VAR are variables; else all are variables, which the state
 	 * gets before calls. Not for instructions without C that name a variable's location. */
 	bool is_state;
+	const struct cprint_views *views; /* null: all are unsigned */
 	struct arena *scratch; /* used up, nothing of the result lies in it; null: one of its own */
 };
 
@@ -58,11 +67,5 @@ void cprint_prelude(struct buf *text);
 
 /* The name of a machine's state in C: "scry_x86_64". */
 void cprint_machine(const struct ir_machine *m, struct buf *text);
-
-/*
- * One operation as an expression over the texts of its operands, `x` the width of those its signature calls x. The value
- * has the record's width. False: no form in C. For cprint_func() and for tests of each form.
- */
-bool cprint_expr(const struct ir_rec *rec, enum ir_width x, const char *const operand[3], struct buf *text);
 
 #endif

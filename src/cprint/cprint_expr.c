@@ -4,10 +4,36 @@
 #include <string.h>
 
 /*
- * Operations as C expressions. What compilers and readers see most (sums, masks, comparisons, casts) is written here, the rest are
- * the C forms of ops.def with the operands put in.
+ * Operations as C expressions. What compilers and readers see most is written with C's operators, the rest are the C forms of ops.def
+ * with the operands put in.
+ *
+ * An expression is written as C has it, then it is known what type it has and what its value says, and only where that is not what is
+ * wanted around it a cast is put before it, by C's own conversions (C11 6.3.1.8), as parentheses are.
  */
+enum want {
+	MODULO,   /* converted to the value's width it is right: an assignment, an operand of unsigned arithmetic */
+	UNSIGNED, /* the number itself, read without a sign */
+	SIGNED,   /* read with one */
+};
 
+/* How tightly the outermost operator binds: C11 6.5.1 to 6.5.17. */
+enum prec { P_CHOICE, P_OR, P_XOR, P_AND, P_EQUAL, P_LESS, P_SHIFT, P_SUM, P_PRODUCT, P_UNARY, P_PRIMARY };
+
+/* What was written. */
+struct expr {
+	bool ok;
+	uint8_t bits;        /* of its C type, before it is promoted to int */
+	bool is_signed;      /* of that type */
+	bool u, s;           /* it has the value read without, and with a sign */
+	bool is_number;      /* a literal */
+	uint8_t prec;
+};
+
+static struct expr put(const struct cprint_form *f, unsigned i, enum want want, struct buf *text);
+static struct expr put_ref(struct cprint_printer *p, ir_ref r, enum want want, struct buf *text);
+static struct expr put_form(const struct cprint_form *f, enum want want, struct buf *text);
+
+/* --- pieces ------------------------------------------------------------------------------------------------- */
 /* Integers are held in the type of their width, one bit in eight. */
 void cprint_type(enum ir_width w, struct buf *text)
 {
@@ -16,23 +42,193 @@ void cprint_type(enum ir_width w, struct buf *text)
 	buf_add_str(text, names[w < IR_W_COUNT ? w : 0]);
 }
 
-static void put_cast(enum ir_width w, struct buf *text)
+static void insert(struct buf *text, size_t at, const char *s, size_t len)
 {
-	buf_add_ch(text, '(');
-	cprint_type(w, text);
-	buf_add_ch(text, ')');
+	if (!buf_room(text, len))
+		return;
+	memmove(text->data + at + len, text->data + at, text->len - at);
+	memcpy(text->data + at, s, len);
+	text->len += len;
 }
 
-/* A number whose type does not matter. */
-static void put_bare(uint64_t v, struct buf *text)
+/* Parentheses around what stands in [at, end), when it binds less tightly than `prec`. */
+static void enclose_part(struct buf *text, size_t at, size_t end, struct expr *e, enum prec prec)
 {
-	if (v < 10)
-		buf_add_ch(text, (char)('0' + v));
+	if (e->prec >= prec)
+		return;
+	insert(text, end, ")", 1);
+	insert(text, at, "(", 1);
+	e->prec = P_PRIMARY;
+}
+
+/* The same around all from `at` on. */
+static void enclose(struct buf *text, size_t at, struct expr *e, enum prec prec)
+{
+	enclose_part(text, at, text->len, e, prec);
+}
+
+static struct expr of_type(enum ir_width w, bool is_signed, enum prec prec)
+{
+	unsigned bits = ir_bits(w);
+	return (struct expr){.ok = true, .bits = (uint8_t)(bits < 8 ? 8 : bits == 80 ? 128 : bits > 128 ? 128 : bits),
+			     .is_signed = is_signed, .u = !is_signed, .s = is_signed, .prec = (uint8_t)prec};
+}
+
+/* A cast before what stands in [at, end). */
+static struct expr cast_part(struct buf *text, size_t at, size_t end, struct expr e, enum ir_width w, bool is_signed)
+{
+	char name[24] = "(", *p = name + 1;
+	static const char *const types[IR_W_COUNT] = {"", "uint1_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint80_t", "uint128_t", "", ""};
+	const char *type = types[w];
+	/* The Tiny C Compiler leaves the sign of a byte in 16 bits without one. */
+	if (w == IR_W16 && !is_signed && e.is_signed && e.bits < 16)
+		e = cast_part(text, at, end, e, IR_W32, false);
+	else
+		enclose_part(text, at, end, &e, P_UNARY);
+	memcpy(p, type + is_signed, strlen(type + is_signed));
+	p += strlen(type + is_signed);
+	*p++ = ')';
+	insert(text, at, name, (size_t)(p - name));
+	struct expr out = of_type(w, is_signed, P_UNARY);
+	out.ok = e.ok && *type;
+	return out;
+}
+
+static struct expr cast(struct buf *text, size_t at, struct expr e, enum ir_width w, bool is_signed)
+{
+	return cast_part(text, at, text->len, e, w, is_signed);
+}
+
+/* What was written from `at` on as it is wanted. */
+static struct expr convert_to(struct expr e, size_t at, enum ir_width w, enum want want, struct buf *text)
+{
+	if (want == MODULO || (want == UNSIGNED ? e.u : e.s))
+		return e;
+	return cast(text, at, e, w, want == SIGNED);
+}
+
+static void promote(struct expr *e)
+{
+	e->is_signed = e->bits < 32 || e->is_signed;
+	e->bits = e->bits < 32 ? 32 : e->bits;
+}
+
+/* What C's conversions make of two operands. */
+static struct expr meet(struct expr a, struct expr b)
+{
+	promote(&a);
+	promote(&b);
+	struct expr t = a.bits >= b.bits ? a : b;
+	if (a.bits == b.bits)
+		t.is_signed = a.is_signed && b.is_signed;
+	t.ok = a.ok && b.ok;
+	t.is_number = false;
+	return t;
+}
+
+/* Two expressions in the buffer, one behind the other. */
+struct pair {
+	size_t at_a, end_a, at_b;
+	struct expr a, b;
+};
+
+static void cast_first(struct pair *x, enum ir_width w, bool is_signed, struct buf *text)
+{
+	size_t len = text->len;
+	x->a = cast_part(text, x->at_a, x->end_a, x->a, w, is_signed);
+	x->end_a += text->len - len;
+	x->at_b += text->len - len;
+}
+
+/* Whether C's type of an expression says `is_signed`, and compilers say so where it meets the other one. */
+static bool is_of_sign(const struct expr *e, bool is_signed)
+{
+	return !e->is_number && e->is_signed == is_signed && (e->bits >= 32 || is_signed);
+}
+
+/* Where both operands of a comparison or a choice are read alike, makes their types such that C does so, too. */
+static void make_alike(struct pair *x, enum ir_width w, bool is_signed, struct buf *text)
+{
+	bool mixed = (is_of_sign(&x->a, true) || !x->a.u) && (is_of_sign(&x->b, false) || !x->b.s);
+	mixed = mixed || ((is_of_sign(&x->b, true) || !x->b.u) && (is_of_sign(&x->a, false) || !x->a.s));
+	if (mixed && is_of_sign(&x->a, !is_signed))
+		cast_first(x, w, is_signed, text);
+	if (mixed && is_of_sign(&x->b, !is_signed))
+		x->b = cast(text, x->at_b, x->b, w, is_signed);
+}
+
+/* --- numbers ---------------------------------------------------------------------------------------------------- */
+enum look { AS_NUMBER, AS_BITS, AS_OFFSET };
+
+static void put_digits(uint64_t v, enum look look, struct buf *text)
+{
+	bool is_decimal = v < 10 || (look == AS_NUMBER && (v < 1000 || (v <= 1000000000 && v % 1000 == 0)));
+	if (is_decimal)
+		buf_add_dec(text, v);
 	else
 		cprint_hex(text, v, "");
 }
 
-bool cprint_const(const struct ir_func *f, ir_ref r, enum cprint_how how, struct buf *text)
+/* The type C gives a literal: decimal ones are signed and fit, hexadecimal ones may be unsigned. */
+static struct expr literal_type(uint64_t v)
+{
+	struct expr e = {.ok = true, .u = true, .is_number = true, .prec = P_PRIMARY};
+	e.bits = v <= UINT32_MAX ? 32 : 64;
+	e.is_signed = v <= INT32_MAX || (v > UINT32_MAX && v <= INT64_MAX);
+	return e;
+}
+
+static struct expr put_literal(uint64_t v, enum ir_width w, enum look look, struct buf *text)
+{
+	struct expr e = literal_type(v);
+	put_digits(v, look, text);
+	e.s = !(v >> (ir_bits(w) - 1) & 1);
+	return e;
+}
+
+/* The characters people compare bytes with; null for others. */
+static bool put_char(uint64_t v, struct buf *text)
+{
+	static const char names[] = "\a\b\t\n\v\f\r", letters[] = "abtnvfr";
+	const char *named = v ? memchr(names, (int)v, sizeof(names) - 1) : NULL;
+	if (!named && (v < 0x20 || v > 0x7e))
+		return false;
+	buf_add_ch(text, '\'');
+	if (named || v == '\'' || v == '\\')
+		buf_add_ch(text, '\\');
+	buf_add_ch(text, named ? letters[named - names] : (char)v);
+	buf_add_ch(text, '\'');
+	return true;
+}
+
+static struct expr put_number(uint64_t v, enum ir_width w, enum want want, enum look look, struct buf *text)
+{
+	unsigned bits = ir_bits(w);
+	uint64_t ones = UINT64_MAX >> (64 - bits), down = (0 - v) & ones;
+	bool is_negative = v >> (bits - 1) & 1;
+	if (bits == 8 && look == AS_NUMBER && !is_negative && want != SIGNED && put_char(v, text))
+		return (struct expr){.ok = true, .bits = 32, .is_signed = true, .u = true, .s = true, .is_number = true, .prec = P_PRIMARY};
+	bool is_short = is_negative && down <= (want == SIGNED ? INT32_MAX : bits >= 32 ? 4096 : 0);
+	if (!is_short || want == UNSIGNED || bits == 1) {
+		struct expr e = put_literal(v, w, look, text);
+		if (want == SIGNED && e.s && !e.is_signed) {
+			/* The next type that has a sign. */
+			buf_add_str(text, "ll");
+			e.is_signed = true;
+			e.bits = 64;
+		}
+		return e;
+	}
+	buf_add_ch(text, '-');
+	struct expr e = put_literal(down, w, look, text);
+	e.u = false;
+	e.s = true;
+	e.is_signed = true;
+	e.prec = P_UNARY;
+	return e;
+}
+
+bool cprint_const(const struct ir_func *f, ir_ref r, struct buf *text)
 {
 	enum ir_width w = ir_ref_width(f, r);
 	const uint64_t *words = ir_const_words(f, r);
@@ -43,37 +239,31 @@ bool cprint_const(const struct ir_func *f, ir_ref r, enum cprint_how how, struct
 		for (unsigned i = 0; i < ir_words(w); i++)
 			buf_printf(text, "%s0x%llxu", i ? ", " : "", (unsigned long long)words[i]);
 		buf_add_str(text, "}}");
-	} else if (ir_bits(w) > 64) {
+	} else {
 		buf_add_str(text, "scry_u128(");
 		cprint_hex(text, words[1], "u, ");
 		cprint_hex(text, words[0], "u)");
-	} else if (w == IR_W1 && how != CPRINT_LOOSE) {
-		buf_add_str(text, words[0] ? "scry_known(1)" : "scry_known(0)");
-	} else if (how != CPRINT_TIGHT) {
-		put_bare(words[0], text);
-	} else if (ir_bits(w) >= 32) {
-		cprint_hex(text, words[0], w == IR_W64 ? "ull" : "u");
-	} else {
-		put_cast(w, text);
-		cprint_hex(text, words[0], "");
 	}
 	return true;
+}
+
+static struct expr put_const(struct cprint_printer *p, ir_ref r, enum want want, struct buf *text)
+{
+	const struct ir_func *f = cprint_ir(p);
+	enum ir_width w = ir_ref_width(f, r);
+	uint64_t v;
+	struct expr e = of_type(w, false, P_PRIMARY);
+	size_t at = text->len;
+	if (ir_const_get(f, r, &v))
+		return convert_to(put_number(v, w, want, AS_NUMBER, text), at, w, want, text);
+	e.ok = cprint_const(f, r, text);
+	return e;
 }
 
 /* --- operands ------------------------------------------------------------------------------------------------- */
 static ir_ref ref_of(const struct cprint_form *f, unsigned i)
 {
 	return i == 0 ? f->rec->a : i == 1 ? f->rec->b : f->rec->c;
-}
-
-static bool put_arg(const struct cprint_form *f, unsigned i, enum cprint_how how, struct buf *text)
-{
-	if (f->p)
-		return cprint_operand(f->p, ref_of(f, i), how, text);
-	/* Of a shift of lanes, the count is that of all. */
-	bool is_count = i == 1 && (f->rec->op == IR_SHL || f->rec->op == IR_LSHR || f->rec->op == IR_ASHR);
-	buf_add_ch(text, is_count ? 'n' : (char)('x' + i));
-	return true;
 }
 
 static bool is_const(const struct cprint_form *f, unsigned i)
@@ -87,20 +277,35 @@ static bool const_arg(const struct cprint_form *f, unsigned i, uint64_t *ret)
 	return f->p && ir_const_get(cprint_ir(f->p), ref_of(f, i), ret);
 }
 
-/* "%a OP %b"; the type is that of whichever is no number. */
-static bool put_binary(const struct cprint_form *f, const char *op, struct buf *text)
+static enum ir_width width_of(const struct cprint_form *f, unsigned i)
 {
-	bool ok = put_arg(f, 0, is_const(f, 1) ? CPRINT_TIGHT : CPRINT_TYPED, text);
-	buf_add_str(text, op);
-	return put_arg(f, 1, is_const(f, 0) ? CPRINT_TIGHT : CPRINT_TYPED, text) && ok;
+	return f->p ? ir_ref_width(cprint_ir(f->p), ref_of(f, i)) : f->x;
 }
 
-static bool put_form(const struct cprint_form *f, const char *form, struct buf *text)
+static struct expr put(const struct cprint_form *f, unsigned i, enum want want, struct buf *text)
 {
-	/* Arguments are converted to the types of the helper's parameters. */
-	enum cprint_how how = form[0] == 's' ? CPRINT_LOOSE : CPRINT_TIGHT;
-	bool ok = true;
-	for (const char *p = form, *end; *p; p = end) {
+	if (f->p)
+		return put_ref(f->p, ref_of(f, i), want, text);
+	/* Of a shift of lanes, the count is that of all. */
+	bool is_count = i == 1 && (f->rec->op == IR_SHL || f->rec->op == IR_LSHR || f->rec->op == IR_ASHR);
+	size_t at = text->len;
+	buf_add_ch(text, is_count ? 'n' : (char)('x' + i));
+	return convert_to(of_type(is_count ? IR_W64 : f->x, false, P_PRIMARY), at, f->x, want, text);
+}
+
+static struct expr put_tight(const struct cprint_form *f, unsigned i, enum want want, enum prec prec, struct buf *text)
+{
+	size_t at = text->len;
+	struct expr e = put(f, i, want, text);
+	enclose(text, at, &e, prec);
+	return e;
+}
+
+/* "%a %b %c %w %x %n": a helper with its arguments, which its parameters convert. */
+static struct expr put_helper(const struct cprint_form *f, const char *form, struct buf *text)
+{
+	struct expr e = of_type((enum ir_width)f->rec->width, false, P_PRIMARY);
+	for (const char *p = form, *end; p && *p; p = end) {
 		for (end = p; *end && *end != '%'; end++)
 			;
 		buf_add(text, p, (size_t)(end - p));
@@ -110,7 +315,7 @@ static bool put_form(const struct cprint_form *f, const char *form, struct buf *
 		case 'a':
 		case 'b':
 		case 'c':
-			ok = put_arg(f, (unsigned)(*end - 'a'), how, text) && ok;
+			e.ok = put_tight(f, (unsigned)(*end - 'a'), UNSIGNED, form[0] == 's' ? P_CHOICE : P_UNARY, text).ok && e.ok;
 			break;
 		case 'w':
 			buf_add_dec(text, ir_bits((enum ir_width)f->rec->width));
@@ -126,7 +331,8 @@ static bool put_form(const struct cprint_form *f, const char *form, struct buf *
 		}
 		end++;
 	}
-	return ok;
+	e.ok = e.ok && form;
+	return e;
 }
 
 static const char *form_of(enum ir_op op, enum ir_kind kind)
@@ -135,61 +341,229 @@ static const char *form_of(enum ir_op op, enum ir_kind kind)
 }
 
 /* --- integers ------------------------------------------------------------------------------------------------- */
-bool cprint_is_loose(const struct ir_rec *rec)
+/* Arithmetic modulo 2^w needs an unsigned type of that width: either operand is made that when neither is. */
+static void make_unsigned(struct pair *x, enum ir_width w, struct buf *text)
 {
-	switch (rec->op) {
-	case IR_ADD:
-	case IR_SUB:
-		return ir_bits((enum ir_width)rec->width) >= 32;
-	case IR_AND:
-	case IR_OR:
-	case IR_XOR:
-	case IR_CMP:
-	case IR_SEL:
-	case IR_GADDR:
-		return true;
-	default:
-		return false;
-	}
+	struct expr t = meet(x->a, x->b);
+	if (!t.is_signed && t.bits == ir_bits(w))
+		return;
+	if (x->b.is_number && x->b.prec == P_PRIMARY && ir_bits(w) <= 64 && text->data[text->len - 1] != '\'')
+		buf_add_str(text, w == IR_W64 ? "ull" : "u");
+	else
+		cast_first(x, w, false, text);
 }
 
-static bool put_sum(const struct cprint_form *f, struct buf *text)
+static struct expr put_sum(const struct cprint_form *f, enum want want, struct buf *text)
 {
-	unsigned bits = ir_bits((enum ir_width)f->rec->width);
-	bool is_narrow = bits < 32, ok;
-	uint64_t v;
-	if (is_narrow) {
-		put_cast((enum ir_width)f->rec->width, text);
-		buf_add_ch(text, '(');
+	enum ir_width w = (enum ir_width)f->rec->width;
+	unsigned bits = ir_bits(w);
+	bool is_narrow = bits < 32, is_add = f->rec->op == IR_ADD;
+	struct pair x = {.at_a = text->len};
+	uint64_t v, minuend;
+	if (!is_add && const_arg(f, 0, &minuend) && !minuend && !is_const(f, 1)) {
+		/* An operand that is no number says whether the type is unsigned. */
+		buf_add_ch(text, '-');
+		size_t at = text->len;
+		struct expr e = put_tight(f, 1, is_narrow ? UNSIGNED : MODULO, P_PRIMARY, text);
+		if (!is_narrow && (e.is_signed || e.bits != bits))
+			e = cast(text, at, e, w, false);
+		struct expr r = of_type(w, false, P_UNARY);
+		r.ok = e.ok;
+		return is_narrow ? cast(text, x.at_a, r, w, want == SIGNED) : r;
 	}
-	if (bits <= 64 && f->rec->op == IR_ADD && const_arg(f, 1, &v) && !is_const(f, 0) && v >> (bits - 1)) {
-		/* A number that goes down. */
-		ok = put_arg(f, 0, CPRINT_TIGHT, text);
-		buf_add(text, " - ", 3);
-		put_bare((0 - v) & (UINT64_MAX >> (64 - bits)), text);
+	x.a = put_tight(f, 0, is_narrow ? UNSIGNED : MODULO, P_SUM, text);
+	x.end_a = text->len;
+	bool is_down = is_add && bits <= 64 && const_arg(f, 1, &v) && !is_const(f, 0) && v >> (bits - 1);
+	buf_add_str(text, is_add && !is_down ? " + " : " - ");
+	x.at_b = text->len;
+	if (const_arg(f, 1, &v) && !is_const(f, 0)) {
+		v = is_down ? (0 - v) & (UINT64_MAX >> (64 - bits)) : v;
+		x.b = put_literal(v, w, w == IR_W64 ? AS_OFFSET : AS_NUMBER, text);
 	} else {
-		ok = put_binary(f, f->rec->op == IR_ADD ? " + " : " - ", text);
+		x.b = put_tight(f, 1, is_narrow ? UNSIGNED : MODULO, P_PRODUCT, text);
 	}
+	struct expr r = of_type(w, false, P_SUM);
+	r.ok = x.a.ok && x.b.ok;
 	if (is_narrow)
-		buf_add_ch(text, ')');
-	return ok;
+		return cast(text, x.at_a, r, w, want == SIGNED);
+	make_unsigned(&x, w, text);
+	return r;
 }
 
-static bool put_bits(const struct cprint_form *f, struct buf *text)
+static struct expr put_product(const struct cprint_form *f, enum want want, struct buf *text)
 {
-	unsigned bits = ir_bits((enum ir_width)f->rec->width);
+	enum ir_width w = (enum ir_width)f->rec->width;
+	bool is_narrow = ir_bits(w) < 32;
+	struct pair x = {.at_a = text->len};
 	uint64_t v;
-	if (f->rec->op == IR_XOR && bits <= 64 && const_arg(f, 1, &v) && v == UINT64_MAX >> (64 - bits)) {
-		if (bits == 1)
-			return cprint_condition(f->p, f->rec->a, true, text);
-		if (bits < 32)
-			put_cast((enum ir_width)f->rec->width, text);
-		buf_add_ch(text, '~');
-		return put_arg(f, 0, CPRINT_TIGHT, text);
+	x.a = put_tight(f, 0, is_narrow ? UNSIGNED : MODULO, P_PRODUCT, text);
+	x.end_a = text->len;
+	buf_add_str(text, " * ");
+	x.at_b = text->len;
+	x.b = const_arg(f, 1, &v) && !is_const(f, 0) ? put_literal(v, w, AS_NUMBER, text) :
+						       put_tight(f, 1, is_narrow ? UNSIGNED : MODULO, P_UNARY, text);
+	struct expr r = of_type(w, false, P_PRODUCT);
+	r.ok = x.a.ok && x.b.ok;
+	if (is_narrow) {
+		/* Products of 16 bits overflow an int. */
+		if (w == IR_W16)
+			cast_first(&x, IR_W32, false, text);
+		return cast(text, x.at_a, r, w, want == SIGNED);
 	}
-	return put_binary(f, f->rec->op == IR_AND ? " & " : f->rec->op == IR_OR ? " | " : " ^ ", text);
+	make_unsigned(&x, w, text);
+	return r;
 }
 
+/* A number beside & | ^: ~ of a small one where that is shorter. */
+static struct expr put_mask(uint64_t v, enum ir_width w, struct buf *text)
+{
+	uint64_t ones = UINT64_MAX >> (64 - ir_bits(w)), clear = ~v & ones;
+	if (ir_bits(w) < 32 || clear > 0xffff)
+		return put_literal(v, w, AS_BITS, text);
+	buf_add_ch(text, '~');
+	struct expr e = put_literal(clear, w, AS_BITS, text);
+	e.u = false;
+	e.s = true;
+	e.prec = P_UNARY;
+	return e;
+}
+
+/* Compilers warn of bits that are known. */
+static struct expr put_bit_side(const struct cprint_form *f, unsigned i, enum want want, struct buf *text)
+{
+	uint64_t v;
+	if (f->rec->width != IR_W1 || !const_arg(f, i, &v))
+		return put(f, i, want, text);
+	buf_add_str(text, v ? "scry_known(1)" : "scry_known(0)");
+	return of_type(IR_W1, false, P_PRIMARY);
+}
+
+static struct expr put_bits(const struct cprint_form *f, enum want want, struct buf *text)
+{
+	enum ir_width w = (enum ir_width)f->rec->width;
+	unsigned bits = ir_bits(w);
+	enum ir_op op = (enum ir_op)f->rec->op;
+	size_t at = text->len;
+	uint64_t v = 0;
+	bool has_mask = bits <= 64 && const_arg(f, 1, &v) && !is_const(f, 0);
+	enum want inner = bits < 32 && want == MODULO ? UNSIGNED : want;
+	bool is_not = op == IR_XOR && has_mask && v == UINT64_MAX >> (64 - bits);
+	if (is_not && bits == 1) {
+		struct expr r = of_type(w, false, P_EQUAL);
+		r.ok = cprint_condition(f->p, f->rec->a, true, text);
+		return r;
+	}
+	if (is_not && bits >= 32) {
+		buf_add_ch(text, '~');
+		struct expr e = put_tight(f, 0, MODULO, P_UNARY, text);
+		if (e.bits != bits)
+			e = cast(text, at + 1, e, w, false);
+		e.u = !e.is_signed;
+		e.s = e.is_signed;
+		e.prec = P_UNARY;
+		return e;
+	}
+	/* gcc warns where it sees the opposite of fewer bits than an int compared. */
+	if (is_not)
+		return put_helper(f, "scry_not%w(%a)", text);
+	/* A mask without the sign makes both readings the same. */
+	bool is_cut = has_mask && op == IR_AND && !(v >> (bits - 1));
+	enum prec prec = op == IR_AND ? P_AND : op == IR_OR ? P_OR : P_XOR;
+	struct expr a = put_bit_side(f, 0, is_cut ? MODULO : inner, text);
+	/* Chains of one operator need no parentheses, others people want. */
+	if (!(a.prec == prec || a.prec >= P_UNARY))
+		enclose(text, at, &a, P_PRIMARY);
+	size_t end_a = text->len;
+	buf_add_str(text, op == IR_AND ? " & " : op == IR_OR ? " | " : " ^ ");
+	struct expr b = has_mask && bits > 1 ? put_mask(v, w, text) : put_bit_side(f, 1, inner, text);
+	enclose(text, end_a + 3, &b, P_UNARY);
+	struct expr r = meet(a, b);
+	if (r.bits < bits && !is_cut && !(a.u && b.u) && !(a.s && b.s && r.is_signed)) {
+		a = cast_part(text, at, end_a, a, w, false);
+		r = meet(a, b);
+	}
+	bool fits = bits >= 32 && r.bits == bits;
+	r.prec = (uint8_t)prec;
+	r.u = is_cut || (fits && !r.is_signed) || (a.u && b.u);
+	r.s = is_cut || (fits && r.is_signed) || (a.s && b.s);
+	if (bits == 1)
+		r = (struct expr){.ok = r.ok, .bits = 8, .u = true, .prec = (uint8_t)prec};
+	return r;
+}
+
+/* Whether a count is less than the width. */
+static bool count_fits(const struct cprint_form *f, unsigned i, unsigned bits)
+{
+	uint64_t v;
+	if (!f->p)
+		return false;
+	const struct ir_func *fn = cprint_ir(f->p);
+	ir_ref r = ref_of(f, i);
+	for (unsigned depth = 0; depth < 4; depth++) {
+		if (ir_const_get(fn, r, &v))
+			return v < bits;
+		if (ir_tag(r) != IR_TAG_VALUE)
+			return false;
+		const struct ir_rec *rec = &fn->recs[ir_index(r)];
+		if (rec->op == IR_AND && ir_const_get(fn, rec->b, &v))
+			return v < bits;
+		if (rec->op != IR_ZEXT && (rec->op != IR_EXTRACT || rec->aux))
+			return false;
+		r = rec->a;
+	}
+	return false;
+}
+
+static struct expr put_shift(const struct cprint_form *f, enum want want, struct buf *text)
+{
+	enum ir_width w = (enum ir_width)f->rec->width;
+	enum ir_op op = (enum ir_op)f->rec->op;
+	unsigned bits = ir_bits(w);
+	if (!count_fits(f, 1, bits))
+		return put_helper(f, form_of(op, IR_KIND_NONE), text);
+	size_t at = text->len;
+	bool is_narrow = bits < 32;
+	struct expr a = put(f, 0, op == IR_ASHR ? SIGNED : op == IR_LSHR || is_narrow ? UNSIGNED : MODULO, text);
+	/* What was widened has fewer bits than it is shifted by, maybe; and a sign is not shifted out. */
+	if (!is_narrow && (a.bits < bits || a.is_number || (op == IR_SHL && a.is_signed)))
+		a = cast(text, at, a, w, op == IR_ASHR);
+	enclose(text, at, &a, P_UNARY);
+	buf_add_str(text, op == IR_SHL ? " << " : " >> ");
+	struct expr n = put_tight(f, 1, UNSIGNED, P_UNARY, text);
+	struct expr r = meet(a, a);
+	r.ok = a.ok && n.ok;
+	r.prec = P_SHIFT;
+	r.is_number = false;
+	r.u = op == IR_LSHR || (op == IR_SHL && !is_narrow);
+	r.s = op == IR_ASHR;
+	return op == IR_SHL && is_narrow ? cast(text, at, r, w, want == SIGNED) : r;
+}
+
+static struct expr put_division(const struct cprint_form *f, struct buf *text)
+{
+	enum ir_kind kind = (enum ir_kind)f->rec->kind;
+	bool is_signed = kind == IR_DIV_SQUOT || kind == IR_DIV_SREM;
+	unsigned bits = ir_bits((enum ir_width)f->rec->width);
+	size_t at = text->len;
+	uint64_t v;
+	if (!cprint_is_safe_division(f->p ? cprint_ir(f->p) : NULL, f->rec) || bits > 64 || !const_arg(f, 1, &v))
+		return put_helper(f, form_of(IR_DIV, kind), text);
+	struct expr a = put_tight(f, 0, is_signed ? SIGNED : UNSIGNED, P_UNARY, text);
+	buf_add_str(text, kind == IR_DIV_UQUOT || kind == IR_DIV_SQUOT ? " / " : " % ");
+	struct expr b = put_number(v, (enum ir_width)f->rec->width, is_signed ? SIGNED : UNSIGNED, AS_NUMBER, text);
+	struct expr r = meet(a, b);
+	if (is_signed ? !b.s || (!r.is_signed && !(a.u && b.u)) : !b.u) {
+		/* A divisor that says its type only by a cast. */
+		text->len = at;
+		return put_helper(f, form_of(IR_DIV, kind), text);
+	}
+	r.prec = P_PRODUCT;
+	r.u = !is_signed || (a.u && b.u);
+	r.s = is_signed;
+	return r;
+}
+
+/* --- comparisons ------------------------------------------------------------------------------------------------ */
 /* Whether two operands are written alike. As deep as expressions nest. */
 static bool is_same(struct cprint_printer *p, ir_ref a, ir_ref b)
 {
@@ -212,6 +586,37 @@ static bool masks_differ(const struct cprint_form *f, uint64_t v)
 	return (a->op == IR_AND && (v & ~mask)) || (a->op == IR_OR && (mask & ~v));
 }
 
+/* What a value can be, read as a comparison does, by what it was widened from; false: all its width allows. */
+static bool range_of(struct cprint_printer *p, ir_ref r, bool is_signed, int64_t *lo, uint64_t *hi)
+{
+	const struct ir_rec *rec = cprint_inline(p, r);
+	unsigned bits = rec && (rec->op == IR_ZEXT || rec->op == IR_SEXT) ? ir_bits(ir_ref_width(cprint_ir(p), rec->a)) : 0;
+	if (!bits || bits > 32 || (rec->op == IR_SEXT && !is_signed))
+		return false;
+	bool has_sign = rec->op == IR_SEXT && bits > 1;
+	*lo = rec->op == IR_SEXT ? -((int64_t)1 << (bits - 1)) : 0;
+	*hi = rec->op == IR_SEXT && !has_sign ? 0 : ((uint64_t)1 << (bits - has_sign)) - 1;
+	return true;
+}
+
+/* Of a comparison of what has a range with a number: 0 and 1, or 2 when it may be either. */
+static unsigned known_range(enum ir_kind kind, int64_t lo, uint64_t hi, uint64_t number, bool is_signed, bool is_first)
+{
+	bool below = is_signed && (int64_t)number < lo, above = !(is_signed && (int64_t)number < 0) && number > hi;
+	bool at_lo = is_signed ? (int64_t)number == lo : !number, at_hi = !below && number == hi;
+	bool or_equal = kind == IR_CMP_ULE || kind == IR_CMP_SLE;
+	if (kind == IR_CMP_EQ)
+		return below || above ? 0 : 2;
+	if (is_first) /* number < value */
+		return below || (or_equal && at_lo) ? 1 : above || (!or_equal && at_hi) ? 0 : 2;
+	return above || (or_equal && at_hi) ? 1 : below || (!or_equal && at_lo) ? 0 : 2;
+}
+
+static int64_t sign_of(uint64_t v, unsigned bits)
+{
+	return (int64_t)(v << (64 - bits)) >> (64 - bits);
+}
+
 /* Compilers warn of comparisons whose result is known: "0", "1"; null for one that is not. */
 static const char *known_compare(const struct cprint_form *f)
 {
@@ -226,75 +631,96 @@ static const char *known_compare(const struct cprint_form *f)
 	if (bits > 64)
 		return NULL;
 	bool has_a = const_arg(f, 0, &a), has_b = const_arg(f, 1, &b);
+	bool is_signed = kind == IR_CMP_SLT || kind == IR_CMP_SLE;
+	bool reads_sign = is_signed || (kind == IR_CMP_EQ && bits > 1);
+	int64_t lo;
+	uint64_t hi, number = reads_sign ? (uint64_t)sign_of(has_b ? b : a, bits) : has_b ? b : a;
+	if (has_a != has_b && range_of(f->p, has_b ? f->rec->a : f->rec->b, reads_sign, &lo, &hi)) {
+		unsigned k = known_range(kind, lo, hi, number, reads_sign, has_a);
+		return k == 2 ? NULL : k ? "1" : "0";
+	}
 	if (kind == IR_CMP_EQ)
 		return has_b && masks_differ(f, b) ? "0" : NULL;
-	bool is_signed = kind == IR_CMP_SLT || kind == IR_CMP_SLE;
 	uint64_t min = is_signed ? (ones >> 1) + 1 : 0, max = is_signed ? ones >> 1 : ones;
 	if (or_equal)
 		return (has_b && b == max) || (has_a && a == min) ? "1" : NULL;
 	return (has_b && b == min) || (has_a && a == max) ? "0" : NULL;
 }
 
-/* An operand of a signed comparison. */
-static bool put_signed(const struct cprint_form *f, unsigned i, struct buf *text)
+/* Whether an operand says by itself that it has a sign. */
+static bool says_sign(struct cprint_printer *p, ir_ref r)
 {
-	unsigned bits = ir_bits(f->x);
-	uint64_t v;
-	if (bits <= 64 && const_arg(f, i, &v)) {
-		int64_t s = (int64_t)(v << (64 - bits)) >> (64 - bits);
-		/* -0x80000000 would be unsigned. */
-		if (s >= -INT32_MAX) {
-			if (s < 0)
-				buf_add_ch(text, '-');
-			put_bare(s < 0 ? 0 - (uint64_t)s : (uint64_t)s, text);
-			return true;
-		}
-	}
-	buf_add_str(text, "(int");
-	buf_add_dec(text, bits);
-	buf_add_str(text, "_t)");
-	return put_arg(f, i, CPRINT_TIGHT, text);
+	if (!p || ir_tag(r) != IR_TAG_VALUE)
+		return false;
+	const struct ir_rec *rec = &cprint_ir(p)->recs[ir_index(r)];
+	if (!cprint_inline(p, r))
+		return cprint_is_signed_value(p, r);
+	if (rec->op == IR_GET)
+		return cprint_is_signed_loc(p, rec->aux);
+	return rec->op == IR_SEXT || rec->op == IR_ASHR || (rec->op == IR_DIV && (rec->kind == IR_DIV_SQUOT || rec->kind == IR_DIV_SREM));
 }
 
-static bool put_compare(const struct cprint_form *f, bool is_negated, struct buf *text)
+static const char *compare_op(enum ir_kind kind, bool is_negated)
 {
-	const char *known = known_compare(f);
+	switch (kind) {
+	case IR_CMP_EQ:
+		return is_negated ? " != " : " == ";
+	case IR_CMP_SLT:
+	case IR_CMP_ULT:
+		return is_negated ? " >= " : " < ";
+	case IR_CMP_SLE:
+	case IR_CMP_ULE:
+		return is_negated ? " > " : " <= ";
+	default:
+		return NULL;
+	}
+}
+
+static struct expr put_side(const struct cprint_form *f, unsigned i, enum want want, struct buf *text)
+{
+	uint64_t v;
+	unsigned bits = ir_bits(f->x);
+	size_t at = text->len;
+	if (bits <= 64 && bits > 1 && const_arg(f, i, &v)) {
+		struct expr e = put_number(v, f->x, want, AS_NUMBER, text);
+		return convert_to(e, at, f->x, want, text);
+	}
+	return put_tight(f, i, want, P_SUM, text);
+}
+
+static struct expr put_compare(const struct cprint_form *f, bool is_negated, struct buf *text)
+{
+	enum ir_kind kind = (enum ir_kind)f->rec->kind;
+	struct expr r = {.ok = true, .bits = 32, .is_signed = true, .u = true, .prec = kind == IR_CMP_EQ ? P_EQUAL : P_LESS};
+	const char *known = known_compare(f), *op = compare_op(kind, is_negated);
 	if (known) {
 		buf_add_str(text, (known[0] == '1') != is_negated ? "scry_known(1)" : "scry_known(0)");
-		return true;
+		return of_type(IR_W1, false, P_PRIMARY);
 	}
-	const char *op;
-	bool is_signed = false, ok;
-	switch (f->rec->kind) {
-	case IR_CMP_EQ:
-		op = is_negated ? " != " : " == ";
-		break;
-	case IR_CMP_SLT:
-		is_signed = true;
-		/* fall through */
-	case IR_CMP_ULT:
-		op = is_negated ? " >= " : " < ";
-		break;
-	case IR_CMP_SLE:
-		is_signed = true;
-		/* fall through */
-	case IR_CMP_ULE:
-		op = is_negated ? " > " : " <= ";
-		break;
-	default:
-		return false;
-	}
-	if (!is_signed)
-		return put_binary(f, op, text);
-	if (f->x == IR_W1) {
+	bool is_signed = kind == IR_CMP_SLT || kind == IR_CMP_SLE;
+	if (!op)
+		return (struct expr){0};
+	if (is_signed && f->x == IR_W1) {
 		/* One bit with a sign: 1 is less than 0. */
-		const struct ir_rec turned = {.op = IR_CMP, .width = IR_W1, .kind = f->rec->kind, .a = f->rec->b, .b = f->rec->a};
+		const struct ir_rec turned = {.op = IR_CMP, .width = IR_W1, .kind = kind == IR_CMP_SLT ? IR_CMP_ULT : IR_CMP_ULE,
+					      .a = f->rec->b, .b = f->rec->a};
 		const struct cprint_form t = {f->p, &turned, f->x};
-		return f->p && put_binary(&t, op, text);
+		return f->p ? put_compare(&t, is_negated, text) : (struct expr){0};
 	}
-	ok = put_signed(f, 0, text);
+	/* Equality is the same in both readings. */
+	if (kind == IR_CMP_EQ && f->x != IR_W1)
+		is_signed = (says_sign(f->p, f->rec->a) || says_sign(f->p, f->rec->b)) &&
+			    (says_sign(f->p, f->rec->a) || is_const(f, 0)) + (says_sign(f->p, f->rec->b) || is_const(f, 1)) == 2;
+	enum want want = is_signed ? SIGNED : UNSIGNED;
+	struct pair x = {.at_a = text->len};
+	x.a = put_side(f, 0, want, text);
+	x.end_a = text->len;
 	buf_add_str(text, op);
-	return put_signed(f, 1, text) && ok;
+	x.at_b = text->len;
+	x.b = put_side(f, 1, want, text);
+	r.ok = x.a.ok && x.b.ok;
+	make_alike(&x, f->x, is_signed, text);
+	return r;
 }
 
 bool cprint_is_open_condition(const struct cprint_printer *p, ir_ref r)
@@ -303,7 +729,7 @@ bool cprint_is_open_condition(const struct cprint_printer *p, ir_ref r)
 	uint64_t v;
 	while (rec && rec->op == IR_XOR && ir_const_get(cprint_ir(p), rec->b, &v) && v == 1)
 		rec = cprint_inline(p, rec->a);
-	return rec && rec->op != IR_CMP && cprint_is_loose(rec);
+	return rec && (rec->op == IR_AND || rec->op == IR_OR || rec->op == IR_XOR || rec->op == IR_SEL);
 }
 
 bool cprint_condition(struct cprint_printer *p, ir_ref r, bool is_negated, struct buf *text)
@@ -312,167 +738,240 @@ bool cprint_condition(struct cprint_printer *p, ir_ref r, bool is_negated, struc
 	uint64_t v;
 	if (rec && rec->op == IR_CMP) {
 		const struct cprint_form f = {p, rec, ir_ref_width(cprint_ir(p), rec->a)};
-		return put_compare(&f, is_negated, text);
+		cprint_map_here(p, rec->origin);
+		return put_compare(&f, is_negated, text).ok;
 	}
 	if (rec && rec->op == IR_XOR && ir_const_get(cprint_ir(p), rec->b, &v) && v == 1)
 		return cprint_condition(p, rec->a, !is_negated, text);
+	if (rec && rec->op == IR_EXTRACT && ir_bits(ir_ref_width(cprint_ir(p), rec->a)) <= 64) {
+		/* A bit of a number. */
+		const struct cprint_form f = {p, rec, ir_ref_width(cprint_ir(p), rec->a)};
+		cprint_map_here(p, rec->origin);
+		buf_add_ch(text, '(');
+		bool ok = put_tight(&f, 0, rec->aux < 31 ? MODULO : UNSIGNED, P_UNARY, text).ok;
+		buf_add_str(text, " & ");
+		put_digits((uint64_t)1 << rec->aux, AS_BITS, text);
+		buf_add_str(text, is_negated ? ") == 0" : ") != 0");
+		return ok;
+	}
 	if (is_negated)
 		buf_add_ch(text, '!');
-	return cprint_operand(p, r, is_negated ? CPRINT_TIGHT : CPRINT_LOOSE, text);
+	size_t at = text->len;
+	if (ir_const_get(cprint_ir(p), r, &v)) {
+		buf_add_str(text, v ? "scry_known(1)" : "scry_known(0)");
+		return true;
+	}
+	struct expr e = put_ref(p, r, UNSIGNED, text);
+	if (is_negated)
+		enclose(text, at, &e, P_UNARY);
+	return e.ok;
 }
 
-static bool put_choice(const struct cprint_form *f, struct buf *text)
+static struct expr put_choice(const struct cprint_form *f, enum want want, struct buf *text)
 {
-	const struct ir_rec *cond = f->p ? cprint_inline(f->p, f->rec->a) : NULL;
-	bool ok = cond && cond->op == IR_CMP ? cprint_condition(f->p, f->rec->a, false, text) : put_arg(f, 0, CPRINT_TIGHT, text);
+	size_t at = text->len;
+	bool ok;
+	if (f->p) {
+		ok = cprint_condition(f->p, f->rec->a, false, text);
+		const struct ir_rec *cond = cprint_inline(f->p, f->rec->a);
+		struct expr c = {.prec = cond && cond->op != IR_GET && cprint_is_open_condition(f->p, f->rec->a) ? P_CHOICE : P_PRIMARY};
+		enclose(text, at, &c, P_PRIMARY);
+	} else {
+		ok = put_tight(f, 0, UNSIGNED, P_UNARY, text).ok;
+	}
+	enum ir_width w = (enum ir_width)f->rec->width;
+	bool both = f->p && (says_sign(f->p, f->rec->b) || is_const(f, 1)) && (says_sign(f->p, f->rec->c) || is_const(f, 2));
+	enum want inner = want == SIGNED || (want == MODULO && both) ? SIGNED : UNSIGNED;
+	const struct cprint_form sides = {f->p, f->rec, w};
 	buf_add(text, " ? ", 3);
-	ok = put_arg(f, 1, CPRINT_TIGHT, text) && ok;
+	struct pair x = {.at_a = text->len};
+	x.a = put_side(&sides, 1, inner, text);
+	x.end_a = text->len;
 	buf_add(text, " : ", 3);
-	return put_arg(f, 2, CPRINT_TIGHT, text) && ok;
+	x.at_b = text->len;
+	x.b = put_side(&sides, 2, inner, text);
+	make_alike(&x, w, inner == SIGNED, text);
+	struct expr r = meet(x.a, x.b);
+	r.ok = ok && x.a.ok && x.b.ok;
+	r.u = inner == UNSIGNED || (x.a.u && x.b.u);
+	r.s = inner == SIGNED || (x.a.s && x.b.s);
+	r.prec = P_CHOICE;
+	return r;
 }
 
-static bool put_extract(const struct cprint_form *f, struct buf *text)
+/* --- widths ----------------------------------------------------------------------------------------------------- */
+static struct expr put_extract(const struct cprint_form *f, enum want want, struct buf *text)
 {
-	if (f->rec->width == IR_W80)
-		return put_form(f, "(%a >> %n & scry_u128(0xffff, 0xffffffffffffffffu))", text);
-	if (f->rec->width == IR_W1)
-		return put_form(f, f->rec->aux ? "(uint1_t)(%a >> %n & 1)" : "(uint1_t)(%a & 1)", text);
-	if (f->rec->aux)
-		return put_form(f, "(uint%w_t)(%a >> %n)", text);
-	put_cast((enum ir_width)f->rec->width, text);
-	return put_arg(f, 0, CPRINT_TIGHT, text);
+	enum ir_width w = (enum ir_width)f->rec->width;
+	size_t at = text->len;
+	unsigned off = f->rec->aux;
+	if (w == IR_W80)
+		return put_helper(f, "(%a >> %n & scry_u128(0xffff, 0xffffffffffffffffu))", text);
+	/* Above what C computes in there are no bits. */
+	struct expr e = put_tight(f, 0, off ? UNSIGNED : MODULO, P_UNARY, text);
+	if (off && off >= e.bits && e.bits < ir_bits(f->x))
+		e = cast(text, at, e, f->x, false);
+	if (off) {
+		buf_add_str(text, " >> ");
+		buf_add_dec(text, off);
+		e.prec = P_SHIFT;
+	}
+	if (w != IR_W1) {
+		struct expr r = cast(text, at, e, w, want == SIGNED);
+		return r;
+	}
+	buf_add_str(text, " & 1");
+	struct expr r = meet(e, e);
+	r.u = true;
+	r.s = false;
+	r.prec = P_AND;
+	return r;
 }
 
+static struct expr put_widened(const struct cprint_form *f, enum want want, struct buf *text)
+{
+	enum ir_width w = (enum ir_width)f->rec->width;
+	bool is_sext = f->rec->op == IR_SEXT;
+	size_t at = text->len;
+	if (is_sext && f->x == IR_W1) {
+		buf_add_ch(text, '-');
+		struct expr bit = put_tight(f, 0, UNSIGNED, P_PRIMARY, text);
+		struct expr r = {.ok = bit.ok, .bits = 32, .is_signed = true, .s = true, .prec = P_UNARY};
+		return ir_bits(w) > 64 ? cast(text, at, r, w, false) : r;
+	}
+	if (is_sext && ir_bits(w) > 64)
+		return put_helper(f, form_of(IR_SEXT, IR_KIND_NONE), text);
+	/* C's own conversion does it. */
+	struct expr e = put(f, 0, is_sext ? SIGNED : UNSIGNED, text);
+	if (ir_bits(w) > 64)
+		return cast(text, at, e, w, false);
+	e.s = true;
+	e.u = e.u && !is_sext;
+	return convert_to(e, at, w, want, text);
+}
+
+static struct expr put_concat(const struct cprint_form *f, enum want want, struct buf *text)
+{
+	enum ir_width w = (enum ir_width)f->rec->width;
+	size_t at = text->len;
+	struct expr a = put(f, 0, UNSIGNED, text);
+	a = cast(text, at, a, ir_bits(w) < 32 ? IR_W32 : w, false);
+	buf_printf(text, " << %u", ir_bits(f->x));
+	a.prec = P_SHIFT;
+	enclose(text, at, &a, P_UNARY);
+	buf_add_str(text, " | ");
+	struct expr b = put_tight(f, 1, UNSIGNED, P_UNARY, text);
+	struct expr r = of_type(w, false, P_OR);
+	r.ok = a.ok && b.ok;
+	return ir_bits(w) < 32 ? cast(text, at, r, w, want == SIGNED) : r;
+}
+
+/* Bits of a number replaced: what stays, and what comes. */
+static struct expr put_insert(const struct cprint_form *f, enum want want, struct buf *text)
+{
+	enum ir_width w = (enum ir_width)f->rec->width;
+	unsigned bits = ir_bits(w), len = ir_bits(f->x), off = f->rec->aux;
+	if (w == (enum ir_width)f->x)
+		return put(f, 1, want, text);
+	if (bits < 32 || bits > 64)
+		return put_helper(f, form_of(IR_INSERT, IR_KIND_NONE), text);
+	uint64_t mask = (UINT64_MAX >> (64 - len)) << off;
+	size_t at = text->len;
+	buf_add_ch(text, '(');
+	struct expr a = put_tight(f, 0, MODULO, P_UNARY, text);
+	if (a.bits != bits || a.is_signed)
+		a = cast(text, at + 1, a, w, false);
+	buf_add_str(text, " & ");
+	put_digits(~mask & (UINT64_MAX >> (64 - bits)), AS_BITS, text);
+	buf_add_str(text, ") | ");
+	size_t at_b = text->len;
+	struct expr b = put(f, 1, UNSIGNED, text);
+	if (off) {
+		b = cast(text, at_b, b, w, false);
+		buf_printf(text, " << %u", off);
+		b.prec = P_SHIFT;
+	}
+	enclose(text, at_b, &b, P_UNARY);
+	struct expr r = of_type(w, false, P_OR);
+	r.ok = a.ok && b.ok;
+	return r;
+}
+
+/* --- memory ----------------------------------------------------------------------------------------------------- */
+/* "*(u32 *)ADDRESS": a type of the header that may lie anywhere. False: by the helpers. */
+static bool put_place(const struct cprint_form *f, enum ir_width w, bool is_signed, struct expr *ret, struct buf *text)
+{
+	unsigned bits = ir_bits(w);
+	if (!f->p || bits > 64 || width_of(f, 0) != IR_W64 || is_const(f, 0))
+		return false;
+	buf_printf(text, "*(%c%u *)", is_signed ? 'i' : 'u', bits);
+	size_t at = text->len;
+	struct expr e = put(f, 0, UNSIGNED, text);
+	if (e.bits != 64)
+		e = cast(text, at, e, IR_W64, false);
+	enclose(text, at, &e, P_UNARY);
+	*ret = of_type(w, is_signed, P_UNARY);
+	ret->ok = e.ok;
+	return true;
+}
+
+static struct expr put_load(const struct cprint_form *f, enum want want, struct buf *text)
+{
+	struct expr e;
+	if (put_place(f, (enum ir_width)f->rec->width, want == SIGNED, &e, text))
+		return e;
+	return put_helper(f, form_of(IR_LOAD, IR_KIND_NONE), text);
+}
+
+static struct expr put_store(const struct cprint_form *f, struct buf *text)
+{
+	struct expr e;
+	if (!put_place(f, (enum ir_width)f->rec->width, false, &e, text))
+		return put_helper(f, form_of(IR_STORE, IR_KIND_NONE), text);
+	buf_add(text, " = ", 3);
+	e.ok = put(f, 1, MODULO, text).ok && e.ok;
+	return e;
+}
+
+/* --- one bit ---------------------------------------------------------------------------------------------------- */
 /* Arithmetic modulo 2 is that of a wider type, cut. */
-static bool one_bit(const struct cprint_form *f, struct buf *text)
+static struct expr one_bit(const struct cprint_form *f, enum want want, struct buf *text)
 {
 	switch (f->rec->op) {
 	case IR_ADD:
 	case IR_SUB:
-		return put_form(f, "(uint1_t)((%a ^ %b) & 1)", text);
+		return put_helper(f, "(uint1_t)((%a ^ %b) & 1)", text);
 	case IR_MUL:
-		return put_form(f, "(uint1_t)(%a & %b)", text);
+		return put_helper(f, "(uint1_t)(%a & %b)", text);
 	case IR_EXTRACT:
-		return put_extract(f, text);
+		return put_extract(f, UNSIGNED, text);
 	case IR_AND:
 	case IR_OR:
 	case IR_XOR:
-		return put_bits(f, text);
+		return put_bits(f, UNSIGNED, text);
 	case IR_CMP:
 		return put_compare(f, false, text);
 	case IR_SEL:
-		return put_choice(f, text);
+		return put_choice(f, UNSIGNED, text);
+	case IR_LOAD:
+		return put_load(f, UNSIGNED, text);
 	case IR_FLAG:
 	case IR_MULOVF:
-		return f->x != IR_W1 && put_form(f, form_of((enum ir_op)f->rec->op, (enum ir_kind)f->rec->kind), text);
+		if (f->x == IR_W1)
+			return (struct expr){0};
+		/* fall through */
 	case IR_FCMP:
 	case IR_PARITY:
-		return put_form(f, form_of((enum ir_op)f->rec->op, (enum ir_kind)f->rec->kind), text);
+		return put_helper(f, form_of((enum ir_op)f->rec->op, (enum ir_kind)f->rec->kind), text);
 	case IR_UNDEF:
-		buf_add_ch(text, '0');
-		return true;
+		return put_literal(0, IR_W8, AS_NUMBER, text);
 	default:
-		return false;
+		(void)want;
+		return (struct expr){0};
 	}
 }
 
-/* --- vectors ------------------------------------------------------------------------------------------------- */
-/* The operation of one lane over x, y and z. */
-static bool lane_expr(const struct ir_rec *rec, struct buf *text)
-{
-	enum ir_op op = ir_lane_op(rec->aux);
-	enum ir_kind kind = ir_lane_kind(rec->aux);
-	enum ir_width lane = ir_lane_width(rec->aux);
-	if (op == IR_VLANE) {
-		if (lane == IR_W64 && kind != IR_VLANE_MINS && kind != IR_VLANE_MINU && kind != IR_VLANE_MAXS &&
-		    kind != IR_VLANE_MAXU)
-			return false;
-		buf_printf(text, "scry_v%s%u(x, y)", ir_kind_info(kind)->text, ir_bits(lane));
-		return true;
-	}
-	bool is_mask = ir_op_info(op)->signature[0] == '1';
-	const struct ir_rec one = {.op = (uint8_t)op, .kind = (uint8_t)kind, .width = (uint8_t)(is_mask ? IR_W1 : lane)};
-	const struct cprint_form f = {NULL, &one, lane};
-	if (!is_mask)
-		return cprint_form(&f, CPRINT_LOOSE, text);
-	buf_add_str(text, "0 - (uint64_t)(");
-	bool ok = cprint_form(&f, CPRINT_LOOSE, text);
-	buf_add_ch(text, ')');
-	return ok;
-}
-
-/* "NAME(w, lane, a, b, c, " */
-static bool open_lanes(const struct cprint_form *f, unsigned w, unsigned lane, unsigned cnt, struct buf *text)
-{
-	bool ok = true;
-	buf_printf(text, "SCRY_LANES(%u, %u, ", w, lane);
-	for (unsigned i = 0; i < 3; i++) {
-		if (i < cnt && ref_of(f, i) != IR_REF_NONE)
-			ok = put_arg(f, i, CPRINT_LOOSE, text) && ok;
-		else
-			buf_add_ch(text, '0');
-		buf_add(text, ", ", 2);
-	}
-	return ok;
-}
-
-static bool vector(const struct cprint_form *f, struct buf *text)
-{
-	const struct ir_rec *rec = f->rec;
-	unsigned w = ir_bits((enum ir_width)rec->width);
-	unsigned lane = ir_bits(ir_lane_width(rec->aux));
-	if (!f->p || (w != 64 && w != 128 && rec->op != IR_VMASK) || ir_bits(f->x) > 128)
-		return false;
-	switch (rec->op) {
-	case IR_VMAP: {
-		bool ok = open_lanes(f, w, lane, 3, text) && lane_expr(rec, text);
-		buf_add_ch(text, ')');
-		return ok;
-	}
-	case IR_VSHIFT: {
-		const struct ir_rec one = {.op = (uint8_t)ir_lane_op(rec->aux), .width = (uint8_t)ir_lane_width(rec->aux)};
-		const struct cprint_form lanes = {NULL, &one, (enum ir_width)one.width};
-		bool ok = open_lanes(f, w, lane, 2, text) && cprint_form(&lanes, CPRINT_LOOSE, text);
-		buf_add_ch(text, ')');
-		return ok;
-	}
-	case IR_VPERM:
-		return put_form(f, "scry_vperm%w(%a, %b, %c)", text);
-	case IR_VMASK:
-		buf_printf(text, "(uint%u_t)", w);
-		return put_form(f, "scry_vmask%x(%a, %n)", text) && w >= 8 && ir_bits(f->x) >= 64;
-	case IR_VPACK:
-		return put_form(f, rec->kind == IR_VPACK_S ? "scry_vpack%w(%a, %b, %n, 1)" : "scry_vpack%w(%a, %b, %n, 0)", text);
-	case IR_VMADD:
-		return put_form(f, "scry_vmadd%w(%a, %b, %n)", text);
-	case IR_VMULE:
-		return put_form(f, rec->kind == IR_VMULE_S ? "scry_vmules%w(%a, %b, %n)" : "scry_vmuleu%w(%a, %b, %n)", text);
-	default:
-		return put_form(f, "scry_vsad%w(%a, %b)", text);
-	}
-}
-
-/* The second operand is the width of the result's lanes. */
-static bool convert(const struct cprint_form *f, struct buf *text)
-{
-	const struct ir_rec *rec = f->rec;
-	unsigned w = ir_bits((enum ir_width)rec->width);
-	uint64_t to = 0;
-	enum ir_width to_w = const_arg(f, 1, &to) && to <= 512 ? ir_width_of((unsigned)to) : IR_W0, from = ir_lane_width(rec->aux);
-	if (to_w == IR_W0 || (w != 64 && w != 128) || ir_bits(f->x) > 128)
-		return false;
-	const struct ir_rec one = {.op = (uint8_t)ir_lane_op(rec->aux),
-				   .kind = (uint8_t)ir_lane_kind(rec->aux),
-				   .width = (uint8_t)to_w};
-	const struct cprint_form lane = {NULL, &one, from};
-	buf_printf(text, "SCRY_CONVERT(%u, %u, %u, %u, ", w, ir_bits(f->x), ir_bits(from), (unsigned)to);
-	bool ok = put_arg(f, 0, CPRINT_LOOSE, text);
-	buf_add(text, ", ", 2);
-	ok = cprint_form(&lane, CPRINT_LOOSE, text) && ok;
-	buf_add_ch(text, ')');
-	return ok;
-}
-
+/* --- all of them ------------------------------------------------------------------------------------------------ */
 /* What there is for 80 bits, which live in an integer of 128. */
 static bool has_80(const struct ir_rec *rec)
 {
@@ -502,9 +1001,10 @@ static bool has_80(const struct ir_rec *rec)
 	}
 }
 
-bool cprint_form(const struct cprint_form *f, enum cprint_how how, struct buf *text)
+static struct expr put_form(const struct cprint_form *f, enum want want, struct buf *text)
 {
 	const struct ir_rec *rec = f->rec;
+	struct expr e = of_type((enum ir_width)rec->width, false, P_PRIMARY);
 	switch (rec->op) {
 	case IR_VMAP:
 	case IR_VSHIFT:
@@ -514,51 +1014,181 @@ bool cprint_form(const struct cprint_form *f, enum cprint_how how, struct buf *t
 	case IR_VMADD:
 	case IR_VMULE:
 	case IR_VSAD:
-		return vector(f, text);
+		e.ok = cprint_vector(f, text);
+		return e;
 	case IR_VCVT:
-		return convert(f, text);
+		e.ok = cprint_lanes(f, text);
+		return e;
 	default:
 		break;
 	}
 	/* Wider than the compiler's integers only moves. */
 	bool is_wide = rec->width >= IR_W256 || f->x >= IR_W256;
 	if (is_wide && rec->op != IR_LOAD && rec->op != IR_STORE)
-		return false;
+		return (struct expr){0};
 	if ((rec->width == IR_W80 || f->x == IR_W80) && !has_80(rec))
-		return false;
+		return (struct expr){0};
 	if (rec->width == IR_W1)
-		return one_bit(f, text);
+		return one_bit(f, want, text);
 	switch (rec->op) {
 	case IR_ADD:
 	case IR_SUB:
-		return put_sum(f, text);
+		return put_sum(f, want, text);
+	case IR_MUL:
+		return put_product(f, want, text);
 	case IR_AND:
 	case IR_OR:
 	case IR_XOR:
-		return put_bits(f, text);
+		return put_bits(f, want, text);
+	case IR_SHL:
+	case IR_LSHR:
+	case IR_ASHR:
+		return put_shift(f, want, text);
+	case IR_DIV:
+		return put_division(f, text);
 	case IR_CMP:
 	case IR_FCMP:
-		return false;
+		return (struct expr){0};
 	case IR_SEL:
-		return put_choice(f, text);
+		return put_choice(f, want, text);
 	case IR_EXTRACT:
-		return put_extract(f, text);
+		return put_extract(f, want, text);
 	case IR_ZEXT:
-		if (how != CPRINT_LOOSE)
-			put_cast((enum ir_width)rec->width, text);
-		return put_arg(f, 0, how == CPRINT_LOOSE ? CPRINT_LOOSE : CPRINT_TIGHT, text);
+	case IR_SEXT:
+		return put_widened(f, want, text);
+	case IR_CONCAT:
+		return put_concat(f, want, text);
 	case IR_INSERT:
-		if (rec->width == f->x)
-			return put_arg(f, 1, CPRINT_TIGHT, text);
-		break;
-	case IR_UNDEF:
-		if (how != CPRINT_LOOSE)
-			put_cast((enum ir_width)rec->width, text);
-		buf_add_ch(text, '0');
-		return true;
-	default:
-		break;
+		return put_insert(f, want, text);
+	case IR_LOAD:
+		return put_load(f, want, text);
+	case IR_STORE:
+		return put_store(f, text);
+	case IR_UNDEF: {
+		size_t at = text->len;
+		e = put_literal(0, IR_W64, AS_NUMBER, text);
+		return ir_bits((enum ir_width)rec->width) > 64 ? cast(text, at, e, (enum ir_width)rec->width, false) : e;
 	}
-	const char *form = form_of((enum ir_op)rec->op, (enum ir_kind)rec->kind);
-	return form && put_form(f, form, text);
+	default:
+		return put_helper(f, form_of((enum ir_op)rec->op, (enum ir_kind)rec->kind), text);
+	}
+}
+
+bool cprint_form(const struct cprint_form *f, struct buf *text)
+{
+	return put_form(f, UNSIGNED, text).ok;
+}
+
+bool cprint_arg(const struct cprint_form *f, unsigned i, struct buf *text)
+{
+	return put(f, i, UNSIGNED, text).ok;
+}
+
+bool cprint_helper(const struct cprint_form *f, const char *form, struct buf *text)
+{
+	return put_helper(f, form, text).ok;
+}
+
+/* --- of the printer ---------------------------------------------------------------------------------------------- */
+/* The address a constant stands for, in the image. */
+static struct expr put_gaddr(struct cprint_printer *p, const struct ir_rec *rec, struct buf *text)
+{
+	uint64_t va;
+	if (!ir_const_get(p->f, rec->a, &va))
+		return (struct expr){0};
+	/* The image may lie further up than addresses of 32 bits say. */
+	bool is_short = p->f->machine->addr_width == IR_W32;
+	buf_add_str(text, is_short ? "(uint32_t)(m->image + " : "m->image + ");
+	cprint_hex(text, va, is_short ? ")" : "");
+	return of_type((enum ir_width)rec->width, false, is_short ? P_UNARY : P_SUM);
+}
+
+/* What RES names: a variable of the MEMOP, or where the instruction left it. */
+static struct expr put_res(struct cprint_printer *p, const struct ir_rec *rec, struct buf *text)
+{
+	if (ir_tag(rec->a) != IR_TAG_VALUE)
+		return (struct expr){0};
+	const struct ir_rec *of = &p->f->recs[ir_index(rec->a)];
+	struct expr e = of_type((enum ir_width)rec->width, false, P_PRIMARY);
+	if (of->op == IR_MEMOP) {
+		cprint_temp(p, ir_index(rec->a), text);
+		buf_add_ch(text, '_');
+		buf_add_dec(text, rec->aux);
+		return e;
+	}
+	const struct ir_intrin *in = &p->f->intrins[of->aux];
+	if (rec->aux >= in->out_cnt)
+		return (struct expr){0};
+	buf_add_str(text, "m->");
+	buf_add_str(text, p->f->machine->locs[in->out[rec->aux]].name);
+	return e;
+}
+
+static struct expr put_record(struct cprint_printer *p, const struct ir_rec *rec, enum want want, struct buf *text)
+{
+	struct expr e;
+	switch (rec->op) {
+	case IR_GET:
+		cprint_loc(p, rec->aux, text);
+		return of_type((enum ir_width)rec->width, cprint_is_signed_loc(p, rec->aux), P_PRIMARY);
+	case IR_GADDR:
+		e = put_gaddr(p, rec, text);
+		break;
+	case IR_RES:
+		e = put_res(p, rec, text);
+		break;
+	default: {
+		/* What signature x names is the second operand where the first is the whole. */
+		const struct cprint_form form = {p, rec, ir_ref_width(p->f, rec->op == IR_INSERT ? rec->b : rec->a)};
+		e = put_form(&form, want, text);
+	}
+	}
+	if (!e.ok)
+		cprint_refuse(p, rec);
+	return e;
+}
+
+static struct expr put_ref(struct cprint_printer *p, ir_ref r, enum want want, struct buf *text)
+{
+	size_t at = text->len;
+	if (ir_tag(r) == IR_TAG_CONST)
+		return put_const(p, r, want, text);
+	if (ir_tag(r) != IR_TAG_VALUE)
+		return (struct expr){0};
+	const struct ir_rec *rec = &p->f->recs[ir_index(r)];
+	if (!cprint_inline(p, r)) {
+		cprint_temp(p, ir_index(r), text);
+		struct expr e = of_type((enum ir_width)rec->width, cprint_is_signed_value(p, r), P_PRIMARY);
+		return convert_to(e, at, (enum ir_width)rec->width, want, text);
+	}
+	cprint_map_here(p, rec->origin);
+	return convert_to(put_record(p, rec, want, text), at, (enum ir_width)rec->width, want, text);
+}
+
+bool cprint_operand(struct cprint_printer *p, ir_ref r, enum cprint_how how, struct buf *text)
+{
+	size_t at = text->len;
+	/* Addresses are arguments of a type that may be wider. */
+	bool is_short = p->f->machine->addr_width == IR_W32;
+	struct expr e = put_ref(p, r, how == CPRINT_LOOSE && !is_short ? MODULO : UNSIGNED, text);
+	if (how == CPRINT_TIGHT)
+		enclose(text, at, &e, P_UNARY);
+	return e.ok;
+}
+
+bool cprint_set(struct cprint_printer *p, unsigned loc, ir_ref r, struct buf *text)
+{
+	bool is_number = ir_tag(r) == IR_TAG_CONST;
+	cprint_loc(p, loc, text);
+	buf_add(text, " = ", 3);
+	return put_ref(p, r, is_number && cprint_is_signed_loc(p, loc) ? SIGNED : MODULO, text).ok;
+}
+
+bool cprint_record(struct cprint_printer *p, const struct ir_rec *rec, enum cprint_how how, struct buf *text)
+{
+	size_t at = text->len;
+	struct expr e = put_record(p, rec, MODULO, text);
+	if (how == CPRINT_TIGHT)
+		enclose(text, at, &e, P_UNARY);
+	return e.ok;
 }

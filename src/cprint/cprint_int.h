@@ -39,14 +39,10 @@ struct cprint_printer {
 	bool has_failed;
 };
 
-/*
- * What stands around an expression, so what it may look like. An expression's C type is the unsigned type of its width from
- * 32 bits on; below, where C computes in int anyway, it is that or an int of the same value.
- */
+/* What stands around an expression, so what it may look like. */
 enum cprint_how {
-	CPRINT_TIGHT, /* an operator that binds tighter than those of expressions: its type counts, and parentheses */
-	CPRINT_TYPED, /* the same, and beside it is something of that type: a number need not say its own */
-	CPRINT_LOOSE, /* its value is converted to its width, or a wider one: an argument, an assignment, a condition */
+	CPRINT_TIGHT, /* an operator that binds as tightly as a cast: the number itself */
+	CPRINT_LOOSE, /* its value is converted to its width: an assignment */
 };
 
 /* An operation to be written: the operands of `rec` in `p`, or, when that is null, those of one lane of a vector: x y z. */
@@ -56,10 +52,15 @@ struct cprint_form {
 	enum ir_width x; /* of the operands the signature calls x */
 };
 
-/* Writes the operation; false: it has no form in C. */
-bool cprint_form(const struct cprint_form *f, enum cprint_how how, struct buf *text);
-/* Whether it needs parentheses under CPRINT_TIGHT and CPRINT_TYPED; then cprint_form() does not write them. */
-bool cprint_is_loose(const struct ir_rec *rec);
+/* The value itself, read without a sign: of an operation, of its operand i, of a helper in the form of ops.def. False: no form in C. */
+bool cprint_form(const struct cprint_form *f, struct buf *text);
+bool cprint_arg(const struct cprint_form *f, unsigned i, struct buf *text);
+bool cprint_helper(const struct cprint_form *f, const char *form, struct buf *text);
+
+/* --- lanes (cprint_vec.c) ------------------------------------------------------------------------------------ */
+bool cprint_vector(const struct cprint_form *f, struct buf *text);
+/* VCVT: the second operand is the width of the result's lanes. */
+bool cprint_lanes(const struct cprint_form *f, struct buf *text);
 
 /* --- statements (cprint_stmt.c) ------------------------------------------------------------------------------ */
 /* What a block does, without its end; with p->in_expr as operands of commas, each with its comma. */
@@ -83,15 +84,27 @@ void cprint_loc(const struct cprint_printer *p, unsigned loc, struct buf *text);
 bool cprint_record(struct cprint_printer *p, const struct ir_rec *rec, enum cprint_how how, struct buf *text);
 /* Whether a location lies in the state, where calls and unlifted instructions have it. */
 bool cprint_is_in_state(const struct cprint_printer *p, unsigned loc);
-bool cprint_is_pure(const struct ir_rec *rec);
+bool cprint_is_pure(const struct ir_func *f, const struct ir_rec *rec);
+/* Whether a DIV is by a constant that it cannot trap with. */
+bool cprint_is_safe_division(const struct ir_func *f, const struct ir_rec *rec);
 /* The number of a variable of its own. */
 void cprint_temp(const struct cprint_printer *p, uint32_t r, struct buf *text);
+
+/* --- variables (cprint_decl.c) -------------------------------------------------------------------------------- */
+/* Whether the variable of a location, or of a value of its own, has a type with a sign. */
+bool cprint_is_signed_loc(const struct cprint_printer *p, unsigned loc);
+bool cprint_is_signed_value(const struct cprint_printer *p, ir_ref r);
+/* The variables of locations, of values. */
+void cprint_declare_locs(struct cprint_printer *p);
+void cprint_declare_temps(struct cprint_printer *p);
 
 /* --- the tree (cprint_tree.c) --------------------------------------------------------------------------------- */
 /* The body of the function. */
 bool cprint_body(struct cprint_printer *p);
 
 /* --- of the printer, for the forms -------------------------------------------------------------------------- */
+/* "LOCATION = VALUE" */
+bool cprint_set(struct cprint_printer *p, unsigned loc, ir_ref r, struct buf *text);
 bool cprint_operand(struct cprint_printer *p, ir_ref r, enum cprint_how how, struct buf *text);
 /* The record that is written where `r` is used, null when `r` is a number or has a variable. */
 const struct ir_rec *cprint_inline(const struct cprint_printer *p, ir_ref r);
@@ -113,7 +126,7 @@ static inline void cprint_hex(struct buf *text, uint64_t v, const char *suffix)
 
 /* The name of the type of a width: "uint32_t". */
 void cprint_type(enum ir_width w, struct buf *text);
-/* A constant; false: wider than C has integers. */
-bool cprint_const(const struct ir_func *f, ir_ref r, enum cprint_how how, struct buf *text);
+/* A constant of more than 64 bits. */
+bool cprint_const(const struct ir_func *f, ir_ref r, struct buf *text);
 
 #endif

@@ -90,77 +90,6 @@ void cprint_temp(const struct cprint_printer *p, uint32_t r, struct buf *text)
 	buf_add_dec(text, p->values[r].temp);
 }
 
-/* The address a constant stands for, in the image. */
-static bool put_gaddr(struct cprint_printer *p, const struct ir_rec *rec, struct buf *text)
-{
-	uint64_t va;
-	if (!ir_const_get(p->f, rec->a, &va))
-		return cprint_refuse(p, rec);
-	/* The image may lie further up than addresses of 32 bits say. */
-	bool is_short = p->f->machine->addr_width == IR_W32;
-	buf_add_str(text, is_short ? "(uint32_t)(m->image + " : "m->image + ");
-	cprint_hex(text, va, is_short ? ")" : "");
-	return true;
-}
-
-/* What RES names: a variable of the MEMOP, or where the instruction left it. */
-static bool put_res(struct cprint_printer *p, const struct ir_rec *rec, struct buf *text)
-{
-	const struct ir_rec *of = rec_of(p, rec->a);
-	if (!of)
-		return cprint_refuse(p, rec);
-	if (of->op == IR_MEMOP) {
-		cprint_temp(p, ir_index(rec->a), text);
-		buf_add_ch(text, '_');
-		buf_add_dec(text, rec->aux);
-		return true;
-	}
-	const struct ir_intrin *in = &p->f->intrins[of->aux];
-	if (rec->aux >= in->out_cnt)
-		return cprint_refuse(p, rec);
-	buf_add_str(text, "m->");
-	buf_add_str(text, p->f->machine->locs[in->out[rec->aux]].name);
-	return true;
-}
-
-bool cprint_record(struct cprint_printer *p, const struct ir_rec *rec, enum cprint_how how, struct buf *text)
-{
-	switch (rec->op) {
-	case IR_GET:
-		cprint_loc(p, rec->aux, text);
-		return true;
-	case IR_GADDR:
-		return put_gaddr(p, rec, text);
-	case IR_RES:
-		return put_res(p, rec, text);
-	default:
-		break;
-	}
-	/* What signature x names is the second operand where the first is the whole. */
-	const struct cprint_form form = {p, rec, ir_ref_width(p->f, rec->op == IR_INSERT ? rec->b : rec->a)};
-	return cprint_form(&form, how, text) || cprint_refuse(p, rec);
-}
-
-bool cprint_operand(struct cprint_printer *p, ir_ref r, enum cprint_how how, struct buf *text)
-{
-	if (ir_tag(r) == IR_TAG_CONST)
-		return cprint_const(p->f, r, how, text) || cprint_refuse(p, &p->f->recs[0]);
-	if (ir_tag(r) != IR_TAG_VALUE)
-		return false;
-	const struct ir_rec *rec = &p->f->recs[ir_index(r)];
-	if (!p->values[ir_index(r)].is_inline) {
-		cprint_temp(p, ir_index(r), text);
-		return true;
-	}
-	cprint_map_here(p, rec->origin);
-	if (how == CPRINT_LOOSE || !cprint_is_loose(rec))
-		return cprint_record(p, rec, how, text);
-	buf_add_ch(text, '(');
-	bool ok = cprint_record(p, rec, how, text);
-	buf_add_ch(text, ')');
-	return ok;
-}
-
 /* --- statements ------------------------------------------------------------------------------------------------- */
 static void put_comment(struct cprint_printer *p, ir_ref target)
 {
@@ -432,7 +361,7 @@ bool cprint_is_idle(const struct cprint_printer *p, uint32_t r)
 {
 	const struct ir_rec *rec = &p->f->recs[r];
 	if (rec->op != IR_PUT)
-		return !p->values[r].use_cnt && cprint_is_pure(rec);
+		return !p->values[r].use_cnt && cprint_is_pure(p->f, rec);
 	/* A location put back as it was read: nothing happens, and compilers warn. */
 	const struct ir_rec *from = cprint_inline(p, rec->a);
 	return from && from->op == IR_GET && from->aux == rec->aux;
@@ -445,9 +374,7 @@ static bool put_statement(struct cprint_printer *p, uint32_t r)
 	switch (rec->op) {
 	case IR_PUT:
 		begin(p);
-		cprint_loc(p, rec->aux, text);
-		buf_add(text, " = ", 3);
-		if (!put_value(p, rec->a))
+		if (!cprint_set(p, rec->aux, rec->a, text))
 			return cprint_refuse(p, rec);
 		break;
 	case IR_STORE:

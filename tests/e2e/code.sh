@@ -76,7 +76,7 @@ C
 	insn=$("$SCRY" disasm "$WORK/lit" f --json | python3 -c '
 import json, sys
 print(next(i["addr"] for i in json.load(sys.stdin)["items"] if "0x41" in i["text"]))')
-	for form in "dec == 65" "oct == 0101" "bin == 0b1000001" "char == 0x41 /. 'A' ./" "hex == 0x41"; do
+	for form in "dec == 65" "oct == 0101" "bin == 0b1000001" "char == 65 /. 'A' ./" "hex == 0x41"; do
 		"$SCRY" format "$WORK/lit" "$insn" 1 "${form%% *}" >/dev/null
 		like "a number as ${form%% *}" "${form#* }" "$("$SCRY" decompile "$WORK/lit" f)"
 	done

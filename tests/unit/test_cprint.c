@@ -454,6 +454,7 @@ static void tree_step(struct tree *t)
 	} ops[] = {
 		{IR_ADD, 0, 2}, {IR_SUB, 0, 2}, {IR_AND, 0, 2}, {IR_OR, 0, 2}, {IR_XOR, 0, 2}, {IR_MUL, 0, 2}, {IR_SHL, 0, 2},
 		{IR_LSHR, 0, 2}, {IR_ASHR, 0, 2}, {IR_SEL, 0, 3}, {IR_BITS, IR_BITS_POPCNT, 1}, {IR_ROT, IR_ROT_L, 2}, {IR_MULH, IR_MULH_U, 2},
+		{IR_DIV, IR_DIV_UQUOT, 2}, {IR_DIV, IR_DIV_UREM, 2}, {IR_DIV, IR_DIV_SQUOT, 2}, {IR_DIV, IR_DIV_SREM, 2},
 	};
 	static const uint8_t compares[] = {IR_CMP_EQ, IR_CMP_ULT, IR_CMP_ULE, IR_CMP_SLT, IR_CMP_SLE};
 	enum ir_width w = tree_width(), x = tree_width();
@@ -513,6 +514,14 @@ static void tree_step(struct tree *t)
 		for (unsigned k = 0; k < ops[i].operands; k++) {
 			char letter = ir_op_info((enum ir_op)rec.op)->signature[2 + k];
 			*refs[k] = tree_arg(t, letter == 'n' ? IR_W8 : letter == '1' ? IR_W1 : w, true);
+			/* Shifts by numbers and masked ones, divisors that are no reason to stop. */
+			if (letter == 'n' && rng() & 1)
+				*refs[k] = ir_const(t->f, IR_W8, rng() % ir_bits(w));
+			else if (letter == 'n' && rng() & 1)
+				*refs[k] = tree_add(t, &(struct ir_rec){.op = IR_AND, .width = IR_W8, .a = *refs[k],
+									.b = ir_const(t->f, IR_W8, ir_bits(w) - 1), .c = IR_REF_NONE});
+			if (rec.op == IR_DIV && k == 1)
+				*refs[k] = ir_const(t->f, w, pick64() | 2);
 		}
 	}
 	}
@@ -543,7 +552,19 @@ static void make_tree(unsigned number)
 		snprintf(fn_add(t.f)->what, sizeof(fns->what), "tree %u", number);
 }
 
-static void print_all(struct buf *text, unsigned *ret_no_form)
+/* Variables declared one way or the other: what is computed is the same. */
+static struct cprint_views random_views(const struct ir_func *f)
+{
+	uint8_t *locs = ARENA_ARRAY(&arena, uint8_t, LOCS), *recs = ARENA_ARRAY(&arena, uint8_t, f->rec_cnt + (size_t)1);
+	assert_true(locs && recs);
+	for (unsigned i = 0; i < LOCS; i++)
+		locs[i] = toy_locs[i].width > IR_W1 && toy_locs[i].width < IR_W80 && rng() & 1 ? CPRINT_SIGNED : CPRINT_UNSIGNED;
+	for (uint32_t i = 0; i < f->rec_cnt; i++)
+		recs[i] = f->recs[i].width > IR_W1 && f->recs[i].width < IR_W80 && rng() & 1 ? CPRINT_SIGNED : CPRINT_UNSIGNED;
+	return (struct cprint_views){locs, recs};
+}
+
+static void print_all(struct buf *text, bool has_views, unsigned *ret_no_form)
 {
 	size_t kept = 0;
 	cprint_prelude(text);
@@ -551,7 +572,8 @@ static void print_all(struct buf *text, unsigned *ret_no_form)
 	for (size_t i = 0; i < fn_cnt; i++) {
 		char name[32];
 		snprintf(name, sizeof(name), "f%zu", kept);
-		const struct cprint_opts opts = {.name = name};
+		const struct cprint_views views = has_views ? random_views(fns[i].f) : (struct cprint_views){0};
+		const struct cprint_opts opts = {.name = name, .views = has_views ? &views : NULL};
 		struct err *e = cprint_func(fns[i].f, &opts, text, NULL);
 		if (e) {
 			assert_int_equal(e->kind, ERR_UNSUPPORTED);
@@ -575,7 +597,7 @@ static void test_expressions(void **state)
 	for (unsigned i = 0; fn_cnt < TREE_CNT && i < 20 * TREE_CNT; i++)
 		make_tree(i);
 	assert_int_equal(fn_cnt, TREE_CNT);
-	print_all(&text, &no_form);
+	print_all(&text, true, &no_form);
 	print_message("%zu functions of %d operations, %u without C\n", fn_cnt, TREE_RECS, no_form);
 	assert_true(fn_cnt > TREE_CNT / 2);
 	void *so = compile(&text, "gcc", "-O1");
@@ -590,7 +612,7 @@ static void test_every_operation(void **state)
 	unsigned no_form = 0;
 	make_ops();
 	assert_true(fn_cnt > 1000);
-	print_all(&text, &no_form);
+	print_all(&text, false, &no_form);
 	print_message("%zu forms, %u without one in C\n", fn_cnt, no_form);
 	void *so = compile(&text, "gcc", "-O2");
 	compare_all(so, 200);
