@@ -46,6 +46,7 @@ bench: build-bench
 		--switch build-bench/tests/bench/bench_switch.bpf.o --scry build-bench/src/main/scry || true
 	@python3 tests/bench/bench_probe.py --probe build-bench/tests/bench/bench_probe || true
 	@python3 tests/bench/bench_platform.py build-bench/src/main/scry || true
+	@python3 tests/bench/bench_flow.py build-bench/src/main/scry || true
 	@python3 tests/bench/bench_remote.py --scry build-bench/src/main/scry --delay build-bench/tests/bench/bench_delay || true
 	@python3 tests/bench/bench_image.py --image build-bench/tests/bench/bench_image
 

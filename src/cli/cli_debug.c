@@ -9,8 +9,11 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
+/* Whether a bar is on the line of the terminal. */
+static struct cli debug_shown;
 /* What Ctrl+C stops while a target runs. */
 static struct ses_debug *_Atomic debug_running;
 static atomic_bool debug_stop, debug_give_up;
@@ -40,12 +43,25 @@ static void put_output(void *ctx, const char *s, size_t len)
 	}
 }
 
+/* A file of the server's machine comes along, at a terminal. */
+static void put_progress(void *ctx, const struct ses_remote_progress *p)
+{
+	char text[80];
+	(void)ctx;
+	if (!isatty(STDERR_FILENO) || !p->came_len)
+		return;
+	snprintf(text, sizeof(text), "fetching, file %u of %u", MIN(p->done_cnt + 1, p->file_cnt), p->file_cnt);
+	cli_put_progress(p->done_len, p->total_len, text);
+	debug_shown.is_progress = true;
+}
+
 /* One command; gives the exit status of what went wrong, 0. */
 static int run_line(struct ses_debug *s, const char *line, bool *ret_quit)
 {
 	struct buf out = {0};
 	atomic_store(&debug_stop, false);
 	struct err *e = ses_debug_command(s, line, &out, ret_quit);
+	cli_progress_end(&debug_shown);
 	put_output(NULL, out.data, out.len);
 	buf_fini(&out);
 	return e ? cli_fail(e) : 0;
@@ -119,6 +135,9 @@ static struct err *take_words(struct debugging *t)
 		return err_fix(err_new(ERR_INVALID, "%s: one word too many", words[i]), "words of the program stand behind --");
 	if (!t->file && t->argc && !t->opts.where)
 		t->file = t->argv[0];
+	/* What is fetched is the server's word for it. */
+	if (t->file && ses_is_remote(t->file))
+		return err_fix(err_new(ERR_INVALID, "%s: a server comes first, and only one", t->file), "scry debug connect://HOST:PORT/PATH");
 	if (!t->file && !t->opts.where)
 		return err_fix(err_new(ERR_INVALID, "neither a server nor a program"),
 			       "scry debug -- PROGRAM, or scry debug connect://HOST:PORT [FILE]");
@@ -153,8 +172,10 @@ int cli_debug(int argc, char **argv)
 	if (!e)
 		e = open_target(&t, &target);
 	t.opts.ses = target;
+	t.opts.no_store = t.c.no_store;
 	t.opts.cancel = &debug_give_up;
 	t.opts.output = put_output;
+	t.opts.progress = put_progress;
 	t.opts.silence_ms = (unsigned)MIN(ops_arg_u64(&t.c.args, "timeout", 10), 3600u) * 1000;
 	if (!e) {
 		struct sigaction sa = {.sa_handler = on_interrupt};
@@ -162,6 +183,7 @@ int cli_debug(int argc, char **argv)
 		sa.sa_handler = SIG_IGN;
 		sigaction(SIGPIPE, &sa, NULL);
 		e = ses_debug_open(&t.opts, &s);
+		cli_progress_end(&debug_shown);
 	}
 	int status = e ? cli_fail(e) : 0;
 	if (s) {

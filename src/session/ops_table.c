@@ -299,7 +299,7 @@ static const struct ops_param p_probe[] = {
 	P_STREAM};
 static const struct ops_param p_debug[] = {
 	{.name = "what", .type = OPS_STRING, .is_positional = true, .is_repeated = true, .value = "WHAT",
-	 .help = "connect://HOST:PORT or unix-connect://SOCKET of a debug server, then the program's FILE here"},
+	 .help = "connect://HOST:PORT[/PATH], unix-connect://SOCKET or ssh://HOST/PATH of a debug server, then the program's FILE here"},
 	{.name = "break", .type = OPS_STRING, .is_repeated = true, .letter = 'b', .value = "PLACE",
 	 .help = "stop there: NAME, ADDR, FUNC:LINE, FILE:LINE"},
 	{.name = "execute", .type = OPS_STRING, .is_repeated = true, .letter = 'e', .value = "COMMAND",

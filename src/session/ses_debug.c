@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct err *open_link(struct ses_debug *s, const struct ses_debug_opts *o, const struct reach_wait *wait, struct reach_link *ret)
+static struct err *open_link(struct ses_debug *s, const struct ses_debug_opts *o, const struct reach_wait *wait, struct reach_link *ret,
+			     char **ret_path)
 {
 	if (!o->where) {
 		struct err *e = plat_stub_start(&(struct plat_opts){.allow_run = true, .own_stdio = !o->is_apart}, &s->stub);
@@ -18,19 +19,25 @@ static struct err *open_link(struct ses_debug *s, const struct ses_debug_opts *o
 	}
 	_cleanup_url_ struct reach_url u = {0};
 	struct err *e = reach_url_parse(o->where, false, &u);
-	if (!e && u.scheme == REACH_SSH)
-		e = err_fix(err_new(ERR_UNSUPPORTED, "%s: there is no debugging over ssh by itself", o->where),
-			    "ssh -L 1234:localhost:1234 HOST, then connect://localhost:1234");
 	if (!e && u.scheme == REACH_TCP && !u.port)
 		e = err_fix(err_new(ERR_INVALID, "%s: no port", o->where), "connect://HOST:PORT");
-	return e ? e : reach_link_open(&u, wait, NULL, NULL, ret);
+	if (!e && !o->ses && *u.path)
+		*ret_path = strdup(u.path);
+	if (!e && !o->ses && *u.path && !*ret_path)
+		e = &err_nomem;
+	/* Whoever may log in there may run programs there. */
+	return e ? e : reach_link_open(&u, wait, "exec scry platform --stdio --allow-run", NULL, ret);
 }
 
 static bool accept_stop(void *ctx, const struct debug_break *k)
 {
 	struct ses_debug *s = ctx;
-	const struct debug_want *w = ses_debug_want_of(s, k->id);
 	uint64_t v = 1;
+	if (k->id == s->load_break) {
+		ses_debug_loaded(s);
+		return false;
+	}
+	const struct debug_want *w = ses_debug_want_of(s, k->id);
 	if (!w || !w->cond)
 		return true;
 	/* A condition that cannot be judged stops: who set it must hear of that. */
@@ -40,22 +47,62 @@ static bool accept_stop(void *ctx, const struct debug_break *k)
 	return is_fine;
 }
 
-static struct err *take_words(struct ses_debug *s, const struct ses_debug_opts *o)
+/* The database, what `run` starts. */
+static struct err *take_program(struct ses_debug *s, const struct ses_debug_opts *o)
 {
-	if (o->ses) {
-		s->sn = ses_snap_get(o->ses);
-		s->own_path = realpath(ses_path(o->ses), NULL);
+	if (s->ses) {
+		s->sn = ses_snap_get(s->ses);
+		s->own_path = realpath(ses_local_path(s->ses), NULL);
+		if (!s->d->arch)
+			s->d->arch = s->sn->arch;
 	}
-	size_t argc = o->argc ? o->argc : s->own_path ? 1 : 0;
+	const char *program = s->remote_path ? s->remote_path : s->own_path;
+	size_t argc = o->argc ? o->argc : program ? 1 : 0;
 	s->argv = calloc(argc + 1, sizeof(*s->argv));
 	if (!s->argv)
 		return &err_nomem;
 	for (; s->argc < argc; s->argc++) {
-		s->argv[s->argc] = strdup(o->argc ? o->argv[s->argc] : s->own_path);
+		s->argv[s->argc] = strdup(o->argc ? o->argv[s->argc] : program);
 		if (!s->argv[s->argc])
 			return &err_nomem;
 	}
 	return NULL;
+}
+
+/* The processor by the server's word, where no program says it. */
+static void take_arch(struct ses_debug *s)
+{
+	const char *name = s->d->regs.arch;
+	enum arch_id id = !strcmp(name, "i386:x86-64") ? ARCH_ID_X86_64 : !strcmp(name, "i386") ? ARCH_ID_I386 : ARCH_ID_NONE;
+	id = !strcmp(name, "aarch64") ? ARCH_ID_A64 : id;
+	if (!s->d->arch && s->d->has_regs && id != ARCH_ID_NONE)
+		err_free(arch_get(id, &s->d->arch));
+}
+
+static struct err *begin(struct ses_debug *s, const struct ses_debug_opts *o)
+{
+	struct reach_wait wait = {.stall_ms = o->silence_ms ? o->silence_ms : 10000, .cancel = o->cancel};
+	struct debug_opts opts = {.wait = wait, .output = o->output, .output_ctx = o->ctx};
+	_cleanup_free_ char *path = NULL;
+	struct ses_snap *sn = o->ses ? ses_snap_get(o->ses) : NULL;
+	opts.arch = sn ? sn->arch : NULL;
+	if (!opts.arch && !o->where)
+		err_free(arch_get(ARCH_ID_X86_64, &opts.arch));
+	struct err *e = open_link(s, o, &wait, &opts.link, &path);
+	if (!e)
+		e = debug_open(&opts, &s->d);
+	if (sn)
+		ses_snap_put(sn);
+	if (!e && !s->ses && o->where)
+		e = ses_debug_fetch_program(s, path, o->no_store);
+	if (!e)
+		e = take_program(s, o);
+	if (e)
+		return e;
+	take_arch(s);
+	s->d->accepts = accept_stop;
+	s->d->accepts_ctx = s;
+	return ses_debug_after(s);
 }
 
 struct err *ses_debug_open(const struct ses_debug_opts *o, struct ses_debug **ret)
@@ -66,28 +113,10 @@ struct err *ses_debug_open(const struct ses_debug_opts *o, struct ses_debug **re
 	s->ses = o->ses;
 	s->status = -1;
 	s->stub = (struct plat_stub){.fd = -1};
-	struct reach_wait wait = {.stall_ms = o->silence_ms ? o->silence_ms : 10000, .cancel = o->cancel};
-	struct debug_opts opts = {.wait = wait, .output = o->output, .output_ctx = o->ctx};
-	struct err *e = take_words(s, o);
-	opts.arch = s->sn ? s->sn->arch : NULL;
-	if (!opts.arch && !o->where)
-		err_free(arch_get(ARCH_ID_X86_64, &opts.arch));
-	if (!e)
-		e = open_link(s, o, &wait, &opts.link);
-	if (!e)
-		e = debug_open(&opts, &s->d);
-	if (!e && !s->d->arch && s->d->has_regs) {
-		const char *name = s->d->regs.arch;
-		enum arch_id id = !strcmp(name, "i386:x86-64") ? ARCH_ID_X86_64 : !strcmp(name, "i386") ? ARCH_ID_I386 : ARCH_ID_NONE;
-		id = !strcmp(name, "aarch64") ? ARCH_ID_A64 : id;
-		if (id != ARCH_ID_NONE)
-			err_free(arch_get(id, &s->d->arch));
-	}
-	if (!e) {
-		s->d->accepts = accept_stop;
-		s->d->accepts_ctx = s;
-		e = ses_debug_after(s);
-	}
+	s->where = o->where ? strdup(o->where) : NULL;
+	s->remote = (struct ses_remote_opts){.cancel = o->cancel, .stall_ms = o->silence_ms, .no_store = o->no_store, .progress = o->progress,
+					     .ctx = o->ctx};
+	struct err *e = o->where && !s->where ? &err_nomem : begin(s, o);
 	if (e) {
 		ses_debug_close(s);
 		return o->where ? err_prefix(e, "%s", o->where) : e;
@@ -118,6 +147,12 @@ void ses_debug_close(struct ses_debug *s)
 	free(s->last_line);
 	if (s->sn)
 		ses_snap_put(s->sn);
+	ses_close(s->own_ses);
+	for (size_t i = 0; i < s->got.cnt; i++)
+		ses_remote_fini(&s->got.data[i]);
+	VEC_FREE(&s->got);
+	free(s->where);
+	free(s->remote_path);
 	free(s);
 }
 
@@ -176,6 +211,16 @@ static struct err *find_slide(struct ses_debug *s)
 	return e;
 }
 
+/* Once it is known where the program lies, or will be known no better. */
+static struct err *find_place(struct ses_debug *s)
+{
+	unsigned left;
+	struct err *e = s->d->entry_va ? NULL : debug_modules(s->d);
+	if (!e)
+		e = find_slide(s);
+	return e ? e : ses_debug_place_all(s, &left);
+}
+
 static struct err *take_end(struct ses_debug *s)
 {
 	ses_debug_unplace_all(s);
@@ -193,14 +238,8 @@ struct err *ses_debug_after(struct ses_debug *s)
 	if (d->state != DEBUG_STOPPED)
 		return NULL;
 	struct err *e = debug_look(d);
-	if (!e && !s->has_slide) {
-		e = debug_modules(d);
-		if (!e)
-			e = find_slide(s);
-		unsigned left;
-		if (!e)
-			e = ses_debug_place_all(s, &left);
-	}
+	if (!e && !s->has_slide)
+		e = find_place(s);
 	struct debug_want *w = d->stop.break_id ? ses_debug_want_of(s, d->stop.break_id) : NULL;
 	if (!e && w && w->is_temp)
 		e = ses_debug_unwant(s, w->id);
@@ -216,11 +255,10 @@ static struct err *place_late(struct ses_debug *s)
 	if (e || !left || !s->d->entry_va)
 		return e;
 	e = debug_run_to(s->d, &(struct debug_place){.va = s->d->entry_va}, 1, &hit);
+	s->has_objects = false;
 	if (!e && hit == 0) {
 		ses_debug_moved(s);
-		e = debug_modules(s->d);
-		if (!e)
-			e = ses_debug_place_all(s, &left);
+		e = ses_debug_place_all(s, &left);
 	}
 	return e;
 }
@@ -233,8 +271,10 @@ struct err *ses_debug_launch(struct ses_debug *s, const char *const *argv, size_
 	ses_debug_moved(s);
 	struct err *e = debug_launch(s->d, argv, argc);
 	s->is_ours |= !e;
-	if (!e)
-		e = ses_debug_after(s);
+	s->has_frames = s->has_objects = s->has_slide = false;
+	/* Nobody looks at it here: it goes on at once. */
+	if (!e && s->d->state == DEBUG_STOPPED)
+		e = find_place(s);
 	return !e && s->d->state == DEBUG_STOPPED ? place_late(s) : e;
 }
 

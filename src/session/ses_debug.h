@@ -3,6 +3,7 @@
 #define SESSION_SES_DEBUG_H
 
 #include "base/buf.h"
+#include "session/ses_remote.h"
 #include "session/session.h"
 
 /*
@@ -15,13 +16,18 @@
 struct ses_debug;
 
 struct ses_debug_opts {
-	const char *where;         /* connect://HOST:PORT, unix-connect://SOCKET; null: a program is started here */
+	/* connect://HOST:PORT, unix-connect://SOCKET, ssh://HOST; null: a program is started here. With a path behind it, or where no database is
+	 * given and the server tells which program it has: that file is fetched through the cache and opened, and is what `run` starts. */
+	const char *where;
 	const char *const *argv;   /* the program and its words; of a server what `run` starts there */
 	size_t argc;
 	struct ses *ses;           /* the program's database, borrowed; null: none */
 	bool is_apart;             /* a program started here has a terminal of its own, whose output comes to `output` */
 	unsigned silence_ms;       /* how long a server may say nothing; 0: 10 s */
 	const atomic_bool *cancel; /* may be null */
+	bool no_store;             /* what is fetched and opened is not kept */
+	/* How a file that is fetched comes along; may be null. */
+	void (*progress)(void *ctx, const struct ses_remote_progress *p);
 	/* What the target prints, where its output comes over the connection. */
 	void (*output)(void *ctx, const char *s, size_t len);
 	void *ctx;

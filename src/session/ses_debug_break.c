@@ -176,19 +176,65 @@ static struct err *place_one(struct ses_debug *s, struct debug_want *w)
 	return err_prefix(debug_break_add(s->d, (enum debug_break_kind)w->kind, live, w->len, &w->placed), "%s", w->what);
 }
 
+/* While something waits for an object the loader stops where it tells debuggers of each. */
+static struct err *watch_loads(struct ses_debug *s, bool is_wanted)
+{
+	uint64_t va;
+	uint32_t id = s->load_break;
+	if (s->d->state != DEBUG_STOPPED || is_wanted == (id != 0))
+		return NULL;
+	s->load_break = 0;
+	if (!is_wanted)
+		return debug_break_del(s->d, id);
+	return debug_load_place(s->d, &va) ? debug_break_add(s->d, DEBUG_BREAK_SOFT, va, 1, &s->load_break) : NULL;
+}
+
 struct err *ses_debug_place_all(struct ses_debug *s, unsigned *ret_left)
 {
+	struct err *e = NULL;
+	size_t cnt = 0;
+	_cleanup_free_ struct debug_asked *asked = alloc_array(s->wants.cnt + 1, sizeof(*asked));
+	_cleanup_free_ struct debug_want **whose = alloc_array(s->wants.cnt + 1, sizeof(struct debug_want *));
 	*ret_left = 0;
+	if (!asked || !whose)
+		return &err_nomem;
 	for (size_t i = 0; i < s->wants.cnt; i++) {
 		struct debug_want *w = &s->wants.data[i];
-		struct err *e = place_one(s, w);
+		uint64_t live;
+		bool is_there = false;
+		if (w->placed || w->is_off)
+			continue;
+		e = resolve_live(s, w, &live, &is_there);
 		/* What no loaded object has is waited for. */
 		if (e && e->kind != ERR_NOT_FOUND)
 			return e;
 		err_free(e);
-		*ret_left += !w->placed && !w->is_off;
+		is_there &= s->d->state == DEBUG_STOPPED;
+		*ret_left += !is_there;
+		if (is_there) {
+			asked[cnt] = (struct debug_asked){.kind = (enum debug_break_kind)w->kind, .va = live, .len = w->len};
+			whose[cnt++] = w;
+		}
 	}
-	return NULL;
+	e = debug_breaks_add(s->d, asked, cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		whose[i]->placed = e ? 0 : asked[i].id;
+		struct err *why = e ? NULL : err_prefix(asked[i].err, "%s", whose[i]->what);
+		if (!e)
+			e = why;
+		else
+			err_free(why);
+	}
+	return e ? e : watch_loads(s, *ret_left != 0);
+}
+
+void ses_debug_loaded(struct ses_debug *s)
+{
+	unsigned left;
+	s->has_objects = false;
+	/* What goes wrong goes wrong again, and is told, when the target has stopped. */
+	if (debug_is_loaded(s->d))
+		err_free(ses_debug_place_all(s, &left));
 }
 
 void ses_debug_unplace_all(struct ses_debug *s)
@@ -196,6 +242,7 @@ void ses_debug_unplace_all(struct ses_debug *s)
 	for (size_t i = 0; i < s->wants.cnt; i++)
 		s->wants.data[i].placed = 0;
 	s->d->breaks.cnt = 0;
+	s->load_break = 0;
 }
 
 struct err *ses_debug_want(struct ses_debug *s, const char *what, const char *cond, uint8_t kind, bool is_temp, uint32_t *ret_id)
@@ -204,10 +251,10 @@ struct err *ses_debug_want(struct ses_debug *s, const char *what, const char *co
 			       .is_temp = is_temp, .len = 1};
 	struct err *e = !w.what || (cond && !w.cond) ? &err_nomem : place_one(s, &w);
 	/* A name that nothing has yet may come with a library; a line or a malformed address never will. */
-	bool may_come = e && e->kind == ERR_NOT_FOUND && !strpbrk(what, ":+*?[]") && s->d->state != DEBUG_STOPPED;
+	bool may_come = e && e->kind == ERR_NOT_FOUND && !strpbrk(what, ":+*?[]");
 	if (may_come) {
 		err_free(e);
-		e = NULL;
+		e = watch_loads(s, true);
 	}
 	if (!e && !VEC_PUSH(&s->wants, w))
 		e = &err_nomem;

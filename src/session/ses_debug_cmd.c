@@ -579,7 +579,8 @@ static struct err *do_images(struct command_call *c)
 		e = ses_info(s->sn, &a, &info);
 		if (!e) {
 			buf_printf(c->out, "[%u] 0x%llx ", n++, (unsigned long long)(info.base + s->slide));
-			ops_escape(c->out, ses_path(s->ses), strlen(ses_path(s->ses)));
+			const char *path = s->remote_path ? s->remote_path : ses_path(s->ses);
+			ops_escape(c->out, path, strlen(path));
 			if (info.build_id.len)
 				buf_printf(c->out, " %.*s", (int)info.build_id.len, info.build_id.s);
 			buf_add_ch(c->out, '\n');

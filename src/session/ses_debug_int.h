@@ -37,7 +37,13 @@ struct debug_want {
 
 struct ses_debug {
 	struct debug *d;
-	struct ses *ses;
+	struct ses *ses;       /* null: there is no database */
+	struct ses *own_ses;   /* the one that was opened here, else null */
+	char *where;           /* the server's URL, null: we are it */
+	char *remote_path;     /* of the program there, null: it is a file of this machine */
+	struct ses_remote_opts remote;
+	VEC(struct ses_remote_got) got; /* files that came */
+	bool has_no_files;     /* the server gives out none */
 	struct ses_snap *sn;   /* held; null without a database */
 	struct plat_stub stub;
 	bool is_ours;          /* the process was started by us: it ends with us */
@@ -51,6 +57,7 @@ struct ses_debug {
 	bool has_objects;      /* of this stop */
 	VEC(struct debug_want) wants;
 	uint32_t last_want;
+	uint32_t load_break;   /* of the target: where its loader tells of objects; 0 none */
 	struct debug_frame frames[SES_DEBUG_FRAMES];
 	size_t frame_cnt;
 	bool has_frames;       /* of this stop */
@@ -82,10 +89,19 @@ _must_use_ struct err *ses_debug_unwant(struct ses_debug *s, uint32_t id);
 /* Places what can be placed. *ret_left: how many wait for objects that are not loaded. */
 _must_use_ struct err *ses_debug_place_all(struct ses_debug *s, unsigned *ret_left);
 void ses_debug_unplace_all(struct ses_debug *s);
+/* The loader told of an object: what waits may be in it. */
+void ses_debug_loaded(struct ses_debug *s);
 struct debug_want *ses_debug_want_of(struct ses_debug *s, uint32_t placed);
 void ses_debug_wants_fini(struct ses_debug *s);
 /* A place of the running target: what ses_debug_want() takes, or a register or expression behind '$' or '*'. */
 _must_use_ struct err *ses_debug_place(struct ses_debug *s, const char *what, uint64_t *ret_live);
+
+/* --- ses_debug_fetch.c --- */
+/* Fetches files of the server's machine over its connection, through the cache; locals[i] is where one is here, borrowed, or null. An error
+ * is the connection's. */
+_must_use_ struct err *ses_debug_fetch(struct ses_debug *s, const char *const *paths, size_t cnt, const char **locals);
+/* The program: by the path behind the URL, else by what the server says; opens it. Without one nothing is done. */
+_must_use_ struct err *ses_debug_fetch_program(struct ses_debug *s, const char *path, bool no_store);
 
 /* --- ses_debug_name.c --- */
 /* "main+0x12", "libc.so.6!puts+0x5", "libx.so+0x1234", "" unknown. */

@@ -48,9 +48,9 @@ static bool is_same(struct ses_debug *s, const struct debug_object *o)
 	return is_fine;
 }
 
-static bool open_file(struct debug_object *o)
+static bool open_file(struct debug_object *o, const char *path)
 {
-	struct err *e = file_open(o->path, &o->file);
+	struct err *e = file_open(path, &o->file);
 	if (!e)
 		e = fmt_open(o->file->data, o->file->len, &o->bin);
 	bool is_fine = !e;
@@ -67,32 +67,96 @@ static void forget_file(struct debug_object *o)
 	o->file = NULL;
 }
 
-struct err *ses_debug_objects(struct ses_debug *s)
+static bool is_listed(const struct ses_debug *s, const struct debug_module *m)
 {
-	struct err *e = s->has_objects ? NULL : debug_modules(s->d);
-	if (e || s->has_objects)
-		return e;
+	for (size_t k = 0; k < s->objects.cnt; k++)
+		if (s->objects.data[k].base == m->base && !strcmp(s->objects.data[k].path, m->name))
+			return true;
+	return false;
+}
+
+/* Those that were not listed before, with the file at their path here. *ret_first: the first of them. */
+static struct err *add_objects(struct ses_debug *s, size_t *ret_first)
+{
+	*ret_first = s->objects.cnt;
 	for (size_t i = 0; i < s->d->modules.cnt; i++) {
 		const struct debug_module *m = &s->d->modules.data[i];
-		bool is_known = false;
-		for (size_t k = 0; k < s->objects.cnt; k++)
-			is_known |= s->objects.data[k].base == m->base && !strcmp(s->objects.data[k].path, m->name);
-		if (is_known)
+		if (is_listed(s, m))
 			continue;
 		struct debug_object o = {.path = strdup(m->name), .base = m->base};
 		if (!o.path)
 			return &err_nomem;
-		if (m->name[0] == '/' && (!open_file(&o) || !is_same(s, &o)))
+		if (*o.path == '/' && !open_file(&o, o.path))
 			forget_file(&o);
-		if (o.bin)
-			read_symbols(&o);
 		if (!VEC_PUSH(&s->objects, o)) {
 			ses_debug_object_fini(&o);
 			return &err_nomem;
 		}
 	}
-	s->has_objects = true;
 	return NULL;
+}
+
+/* Where the headers of each lie in memory, all at once. */
+static struct err *read_headers(struct ses_debug *s, size_t first)
+{
+	struct err *e = NULL;
+	for (size_t i = first; i < s->objects.cnt && !e;) {
+		uint64_t vas[64];
+		size_t cnt = 0;
+		for (; i < s->objects.cnt && cnt < ARRAY_LEN(vas); i++) {
+			const struct debug_object *o = &s->objects.data[i];
+			bool has_va = o->bin && o->bin->segments.cnt;
+			if (*o->path == '/')
+				vas[cnt++] = o->base + (has_va ? o->bin->segments.data[0].va : 0);
+		}
+		e = debug_pages(s->d, vas, cnt);
+	}
+	return e;
+}
+
+/* The files of those that are not the same here, from there. */
+static struct err *fetch_objects(struct ses_debug *s, size_t first)
+{
+	size_t cnt = 0, all = s->objects.cnt - first;
+	_cleanup_free_ const char **paths = alloc_array(all + 1, sizeof(*paths));
+	_cleanup_free_ const char **locals = alloc_array(all + 1, sizeof(*locals));
+	if (!paths || !locals)
+		return &err_nomem;
+	for (size_t i = first; i < s->objects.cnt; i++)
+		if (!s->objects.data[i].bin && *s->objects.data[i].path == '/')
+			paths[cnt++] = s->objects.data[i].path;
+	struct err *e = ses_debug_fetch(s, paths, cnt, locals);
+	cnt = 0;
+	for (size_t i = first; i < s->objects.cnt && !e; i++) {
+		struct debug_object *o = &s->objects.data[i];
+		if (o->bin || *o->path != '/')
+			continue;
+		const char *local = locals[cnt++];
+		if (local && (!open_file(o, local) || !is_same(s, o)))
+			forget_file(o);
+	}
+	return e;
+}
+
+struct err *ses_debug_objects(struct ses_debug *s)
+{
+	size_t first;
+	struct err *e = s->has_objects ? NULL : debug_modules(s->d);
+	if (e || s->has_objects)
+		return e;
+	e = add_objects(s, &first);
+	if (!e && first < s->objects.cnt)
+		e = read_headers(s, first);
+	for (size_t i = first; i < s->objects.cnt && !e; i++)
+		if (s->objects.data[i].bin && !is_same(s, &s->objects.data[i]))
+			forget_file(&s->objects.data[i]);
+	if (!e && first < s->objects.cnt)
+		e = fetch_objects(s, first);
+	for (size_t i = first; i < s->objects.cnt; i++)
+		if (s->objects.data[i].bin)
+			read_symbols(&s->objects.data[i]);
+	s->has_objects = !e;
+	return e;
 }
 
 bool ses_debug_to_va(const struct ses_debug *s, uint64_t live, uint64_t *ret)
@@ -105,7 +169,7 @@ bool ses_debug_to_va(const struct ses_debug *s, uint64_t live, uint64_t *ret)
 
 static struct debug_object *object_at(struct ses_debug *s, uint64_t live)
 {
-	if (!s->objects.cnt && s->d->state == DEBUG_STOPPED)
+	if (s->d->state == DEBUG_STOPPED)
 		err_free(ses_debug_objects(s));
 	struct debug_object *best = NULL;
 	for (size_t i = 0; i < s->objects.cnt; i++) {
@@ -179,7 +243,7 @@ const struct fmt_bin *ses_debug_bin(void *ctx, uint64_t live, uint64_t *ret_base
 		/* The database's own description may come without the file's tables. */
 		if (!s->own.path && s->own_path) {
 			s->own.path = strdup(s->own_path);
-			if (s->own.path && !open_file(&s->own))
+			if (s->own.path && !open_file(&s->own, s->own_path))
 				forget_file(&s->own);
 		}
 		*ret_base = s->slide;

@@ -107,6 +107,7 @@ struct remote {
 	struct reach_cache *cache;
 	struct reach_cache_sink sink;
 	struct reach_peer *peer;
+	bool is_over; /* the peer is over somebody's connection, which is not made again */
 	struct ses_remote_got *got;
 	struct ses_remote_progress base; /* what earlier fetches of this run did */
 	struct ses_remote_progress last;
@@ -159,6 +160,8 @@ static struct err *fetch_jobs(struct remote *r, struct reach_fetch_job *jobs, un
 			r->base = r->last;
 			return NULL;
 		}
+		if (r->is_over)
+			return e;
 		hang_up(r);
 		r->base.came_len = r->last.came_len;
 		idle_cnt = r->last.came_len > before ? 0 : idle_cnt + 1;
@@ -370,43 +373,98 @@ static struct err *fetch_all(struct remote *r, bool libs)
 	return e;
 }
 
-struct err *ses_remote_fetch(const char *url, bool libs, const struct ses_remote_opts *opts, struct ses_remote_got *ret)
+/* The cache and its sink, then `fetch`. Takes the URL. */
+static struct err *with_cache(struct remote *r, struct err *(*fetch)(struct remote *r, void *ctx), void *ctx, struct ses_remote_got *ret)
 {
 	struct ses_remote_got got = {0};
-	struct remote r = {.opts = opts, .wait = {.stall_ms = opts->stall_ms, .cancel = opts->cancel}, .got = &got};
-	struct err *e = reach_url_parse(url, true, &r.url);
-	if (e)
-		return e;
 	struct store *st = NULL;
-	e = open_cache(opts, &got, &st, &r.cache);
+	r->got = &got;
+	r->wait = (struct reach_wait){.stall_ms = r->opts->stall_ms, .cancel = r->opts->cancel};
+	struct err *e = open_cache(r->opts, &got, &st, &r->cache);
 	struct store_as as = e || got.folder ? (struct store_as){0} : store_as_user(st);
 	if (!e)
-		e = reach_cache_sink_init(&r.sink, r.cache, r.url.peer);
+		e = reach_cache_sink_init(&r->sink, r->cache, r->url.peer);
 	if (!e) {
-		r.sink.sink.progress = tell;
-		r.sink.sink.progress_ctx = &r;
-		r.sink.sink.cancel = opts->cancel;
-		e = fetch_all(&r, libs);
+		r->sink.sink.progress = tell;
+		r->sink.sink.progress_ctx = r;
+		r->sink.sink.cancel = r->opts->cancel;
+		e = fetch(r, ctx);
 	}
-	hang_up(&r);
-	reach_cache_sink_fini(&r.sink);
-	got.came_len = r.last.came_len;
-	got.turn_cnt = r.turn_cnt;
-	got.wire_len = r.wire_len;
+	hang_up(r);
+	reach_cache_sink_fini(&r->sink);
+	got.came_len = r->last.came_len;
+	got.turn_cnt = r->turn_cnt;
+	got.wire_len = r->wire_len;
 	/* What is new may have made the cache too long. Not in the way of anybody: a failure shows the next time. */
 	uint64_t freed_len;
 	if (!e && got.came_len && !got.folder)
-		err_free(reach_cache_prune(r.cache, UINT64_MAX, &freed_len));
-	reach_cache_close(r.cache);
+		err_free(reach_cache_prune(r->cache, UINT64_MAX, &freed_len));
+	reach_cache_close(r->cache);
 	store_as_back(&as);
 	store_close(st);
-	reach_url_fini(&r.url);
+	reach_url_fini(&r->url);
 	if (e) {
 		ses_remote_fini(&got);
 		return e;
 	}
 	*ret = got;
 	return NULL;
+}
+
+static struct err *fetch_one(struct remote *r, void *ctx)
+{
+	return fetch_all(r, *(bool *)ctx);
+}
+
+struct err *ses_remote_fetch(const char *url, bool libs, const struct ses_remote_opts *opts, struct ses_remote_got *ret)
+{
+	struct remote r = {.opts = opts};
+	struct err *e = reach_url_parse(url, true, &r.url);
+	return e ? e : with_cache(&r, fetch_one, &libs, ret);
+}
+
+struct paths {
+	const char *const *all;
+	size_t cnt;
+};
+
+static struct err *fetch_paths(struct remote *r, void *ctx)
+{
+	const struct paths *p = ctx;
+	struct reach_fetch_job *jobs = calloc(p->cnt + 1, sizeof(*jobs));
+	char **locals = calloc(p->cnt + 1, sizeof(*locals));
+	struct err *e = jobs && locals ? NULL : &err_nomem;
+	for (size_t i = 0; i < p->cnt && !e; i++)
+		jobs[i] = (struct reach_fetch_job){.path = p->all[i], .ctx = &locals[i]};
+	if (!e)
+		e = fetch_jobs(r, jobs, (unsigned)p->cnt);
+	for (size_t i = 0; i < p->cnt && jobs && locals; i++) {
+		if (e) {
+			free(locals[i]);
+			err_free(jobs[i].err);
+		} else {
+			e = add_file(r, p->all[i], locals[i], jobs[i].err);
+		}
+	}
+	free(jobs);
+	free(locals);
+	return e;
+}
+
+struct err *ses_remote_fetch_over(struct reach_conn *conn, const char *url, const char *const *paths, size_t cnt,
+				  const struct ses_remote_opts *opts, struct ses_remote_got *ret)
+{
+	struct remote r = {.opts = opts, .is_over = true};
+	struct paths p = {paths, cnt};
+	struct err *e = reach_url_parse(url, false, &r.url);
+	if (e)
+		return e;
+	e = reach_peer_over(conn, &r.peer);
+	if (e) {
+		reach_url_fini(&r.url);
+		return e;
+	}
+	return with_cache(&r, fetch_paths, &p, ret);
 }
 
 /* Bytes of `from` to `to`, in the kernel where it can. */

@@ -54,6 +54,12 @@ bool ses_is_remote(const char *path);
 _must_use_ struct err *ses_remote_fetch(const char *url, bool libs, const struct ses_remote_opts *opts, struct ses_remote_got *ret);
 void ses_remote_fini(struct ses_remote_got *g);
 
+/* The same of several paths over a connection that is there, to the server that `url` names; a path there is not looked at. What became of
+ * each file is with it, in order. An error is the connection's, which then is out of step. */
+struct reach_conn;
+_must_use_ struct err *ses_remote_fetch_over(struct reach_conn *conn, const char *url, const char *const *paths, size_t cnt,
+					     const struct ses_remote_opts *opts, struct ses_remote_got *ret);
+
 /* Copies a fetched file to `path`, whole or not at all. Errors io, denied. */
 _must_use_ struct err *ses_remote_copy(const char *local, const char *path);
 

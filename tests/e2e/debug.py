@@ -19,6 +19,7 @@ SOURCE = os.path.join(HERE, "../data/debug/subject.c")
 WORK = tempfile.mkdtemp(prefix="scry-debug-")
 os.environ["SCRY_STORE"] = os.path.join(WORK, "store")
 os.environ["LC_ALL"] = "C.UTF-8"
+LATE = os.path.join(WORK, "late.so")
 WAIT_S = 120
 count = failed = 0
 
@@ -175,7 +176,20 @@ def session(kind, program):
     r = debug(serve("thread"), ["break worker", "run", "threads", "backtrace", "continue"], "thread")
     has(f"{kind}: threads", r, r"^\* .*worker", r"^#0 0x[0-9a-f]+ worker")
     ok(len(re.findall(r"^[* ] [0-9a-fp.]+ .*0x", r.stdout, re.M)) == 2 and "thread 8" in r.printed, f"{kind}: both are listed", r.stdout, r.printed)
+    late(kind, serve)
     steps(kind, serve)
+
+
+def late(kind, serve):
+    """A library that is loaded while the program runs."""
+    words = ("load", LATE)
+    r = debug(serve(*words), ["break late_work if $rdi == 20", "break late_never", "run", "backtrace", "finish", "continue"], *words)
+    has(f"{kind}: a breakpoint in a library that is loaded later", r, "^1: late_work if .*, waits for it to be loaded$", r"^breakpoint 1 at 0x[0-9a-f]+ late\.so!late_work",
+        r"^#1 0x[0-9a-f]+ " + at("main-late"), r"^stopped at 0x[0-9a-f]+ main\+0x", "^exited with status 10$")
+    ok("late 41" in r.printed, f"{kind}: which runs on", r.printed, r.stderr)
+    r = debug(serve(*words), ["break main", "run", "break late_work", "continue", "breakpoints", "kill"], *words)
+    has(f"{kind}: the same, set while it stands", r, "^2: late_work, waits for it to be loaded$", r"^breakpoint 2 at 0x[0-9a-f]+ late\.so!late_work",
+        r"^2: late_work at 0x[0-9a-f]+ late\.so!late_work, hit 1 times")
 
 
 def steps(kind, serve):
@@ -220,8 +234,12 @@ def interrupts(kind, program):
     server.end()
     if "asked to stop" in errors and kind.startswith("qemu"):
         return skip(f"{kind}: Ctrl+C", "this QEMU cannot be interrupted")
-    ok(re.search(r"^(SIGINT|SIGSTOP|stopped) at 0x[0-9a-f]+ \S", out, re.M) and p.returncode == 137, f"{kind}: Ctrl+C stops it where it is",
-       p.returncode, out, errors)
+    said = (p.returncode, out, errors)
+    ok(re.search(r"^(SIGINT|SIGSTOP|stopped) at 0x[0-9a-f]+ ", out, re.M), f"{kind}: Ctrl+C stops it", *said)
+    # It may still be in the call that printed.
+    ok(re.search(r"^\S+ at 0x[0-9a-f]+ (main|libc\.so\.6)\S", out, re.M), f"{kind}: where it is", *said)
+    ok(re.search(r"^0x[0-9a-f]+ \d+ counter$", out, re.M), f"{kind}: and the script goes on", *said)
+    ok(re.search(r"^killed by SIGKILL$", out, re.M) and p.returncode == 137, f"{kind}: up to the end of the program", *said)
 
 
 # --- servers that are no friends --------------------------------------------------------------------------------------
@@ -383,7 +401,8 @@ def hostile():
 
 
 def words():
-    for line, why in ((["connect://127.0.0.1"], "port"), (["nowhere", "else"], "too many"), ([], "neither"), (["ssh://host/x"], "ssh")):
+    for line, why in ((["connect://127.0.0.1"], "port"), (["nowhere", "else"], "too many"), ([], "neither"),
+                      (["connect://127.0.0.1:1", "connect://127.0.0.1:1/x"], "only one")):
         r = subprocess.run([SCRY, "debug", *line], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=WAIT_S)
         ok(r.returncode in (2, 3, 4) and why in r.stderr, f"scry debug {' '.join(line)}: what is off is said", r.returncode, r.stderr)
     r = debug(Fake(), ["help", "bogus", "status"])
@@ -394,6 +413,25 @@ def words():
     ok("0x32 50\n" in r.stdout and "0x1 1\n" in r.stdout and "division" in r.stderr and r.returncode, "commands come from standard input", r.stdout, r.stderr)
 
 
+def over_ssh(program):
+    """A program `ssh` that starts what it is told to here."""
+    folder = os.path.join(WORK, "bin")
+    os.makedirs(folder)
+    with open(folder + "/ssh", "w") as f:
+        f.write('#!/bin/sh\nfor word in "$@"; do last=$word; done\nexec sh -c "$last"\n')
+    os.chmod(folder + "/ssh", 0o755)
+    os.symlink(SCRY, folder + "/scry")
+    env = dict(os.environ, PATH=folder + ":" + os.environ["PATH"])
+    r = subprocess.run([SCRY, "debug", "ssh://me@host" + program, "-b", "main", "-e", "run", "-e", "image list", "-e", "continue"], capture_output=True, text=True,
+                       timeout=WAIT_S, env=env, stdin=subprocess.DEVNULL)
+    has("over ssh: the program there, run there", r, "^breakpoint 1 at 0x[0-9a-f]+ main", r"^\[0\] 0x[0-9a-f]+ .*subject", "^exited with status 10$")
+    ok("b=10 c=20 - as it was" in r.stdout and r.returncode == 10, "over ssh: what it prints comes, and its status", r.returncode, r.stdout, r.stderr)
+    os.unlink(folder + "/scry")
+    r = subprocess.run([SCRY, "debug", "ssh://me@host" + program, "-e", "run"], capture_output=True, text=True, timeout=WAIT_S, env=dict(env, PATH=folder),
+                       stdin=subprocess.DEVNULL)
+    ok(r.returncode and r.stderr.count("scry: ") == 1, "over ssh, without scry there: a reason", r.returncode, r.stderr)
+
+
 def main():
     words()
     hostile()
@@ -401,6 +439,9 @@ def main():
     r = subprocess.run(["gcc", "-g", "-O0", "-w", "-pthread", "-o", program, SOURCE], capture_output=True, text=True)
     if r.returncode:
         return skip("debugging at real servers", "no gcc: " + r.stderr[:80])
+    with open(WORK + "/late.c", "w") as f:
+        f.write("int late_value;\nint late_work(int x) { return late_value += 2 * x + 1; }\n")
+    subprocess.run(["gcc", "-O0", "-shared", "-fPIC", "-o", LATE, WORK + "/late.c"], check=True)
     for kind in ("here", "gdbserver", "gdbserver-multi", "lldb-server-14", "lldb-server-19", "qemu-x86_64"):
         tool = kind.removesuffix("-multi")
         if tool != "here" and not shutil.which(tool):
@@ -408,6 +449,7 @@ def main():
             continue
         session(kind, program)
         interrupts(kind, program)
+    over_ssh(program)
     if shutil.which("gdbserver"):
         no_lines(program)
     return None

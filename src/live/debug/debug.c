@@ -49,7 +49,7 @@ void debug_forget(struct debug *d)
 	map_fini(&d->page_at);
 	d->page_at = (struct map){0};
 	d->threads.cnt = 0;
-	d->has_threads = d->has_modules = false;
+	d->has_threads = false;
 	if (d->valid)
 		memset(d->valid, 0, DEBUG_REG_MAX);
 }
@@ -138,7 +138,7 @@ static struct err *take_end(struct debug *d, struct gdb_span s, bool is_exit)
 		d->breaks.data[i].is_in = false;
 	d->stale.cnt = 0;
 	d->pid = 0;
-	d->entry_va = d->phdr_va = 0;
+	d->has_modules = false;
 	return NULL;
 }
 
@@ -169,6 +169,7 @@ struct err *debug_take_stop(struct debug *d, struct gdb_span s)
 			take_pair(d, key, value, pcs);
 	if (d->stopped[0])
 		memcpy(d->current, d->stopped, sizeof(d->current));
+	d->stop.has_pc = d->has_regs && d->valid[d->regs.pc] && debug_pc(d, &d->stop.pc);
 	return NULL;
 }
 
@@ -189,7 +190,8 @@ static bool reply_has(struct gdb_span reply, const char *word)
 	return memmem(reply.s, reply.len, word, strlen(word));
 }
 
-/* Everything that can be asked before anything is known, at once; qSupported was asked with it. */
+/* Everything that can be asked before anything is known, at once; qSupported was asked with it. Then the process that the server has
+ * already, if it has one. */
 static struct err *negotiate(struct debug *d)
 {
 	_cleanup_batch_ struct debug_batch b = {0};
@@ -197,33 +199,24 @@ static struct err *negotiate(struct debug *d)
 	debug_ask(&b, "QListThreadsInStopReply");
 	debug_ask(&b, "QEnableErrorStrings");
 	size_t vcont = debug_ask(&b, "vCont?");
-	struct err *e = debug_link_run(&d->link, &b, false);
+	size_t stop = debug_ask(&b, "?");
+	size_t thread = debug_ask(&b, "qC");
+	struct err *e = debug_link_run(&d->link, &b);
 	if (e)
 		return e;
 	d->features = *reach_features(d->link.conn);
+	d->is_scry = reach_conn_kind(d->link.conn) == REACH_SCRY;
 	d->has_suffix = d->has_linux_signals = debug_reply_is_ok(&b, suffix);
 	struct gdb_span go = debug_reply(&b, vcont);
 	d->has_vcont = gdb_span_starts(go, "vCont") && reply_has(go, ";c");
 	d->has_vcont_s = d->has_vcont && reply_has(go, ";s");
 	d->has_library_list = d->features.has_libraries_svr4;
 	d->has_g = true;
-	return NULL;
-}
-
-/* The process that the server has already, if it has one. */
-static struct err *find_process(struct debug *d)
-{
-	_cleanup_batch_ struct debug_batch b = {0};
-	size_t stop = debug_ask(&b, "?");
-	size_t thread = debug_ask(&b, "qC");
-	struct err *e = debug_link_run(&d->link, &b, false);
-	if (e)
-		return e;
 	struct gdb_span s = debug_reply(&b, stop);
 	d->state = DEBUG_NONE;
 	if (!s.len || !strchr("TS", s.s[0]))
 		return NULL;
-	e = debug_read_regs(d);
+	e = debug_learn(d);
 	if (!e)
 		e = debug_take_stop(d, s);
 	struct gdb_span id = debug_reply(&b, thread);
@@ -245,11 +238,9 @@ struct err *debug_open(const struct debug_opts *o, struct debug **ret)
 	d->arch = o->arch;
 	struct err *e = debug_link_begin(&d->link, link, &o->wait);
 	if (!e)
-		e = negotiate(d);
-	if (!e)
 		e = debug_values_init(d);
 	if (!e)
-		e = find_process(d);
+		e = negotiate(d);
 	if (e)
 		debug_close(d);
 	else
@@ -280,6 +271,12 @@ void debug_interrupt(struct debug *d)
 	debug_link_interrupt(&d->link);
 }
 
+static void forget_process(struct debug *d)
+{
+	d->entry_va = d->phdr_va = 0;
+	d->is_learned = d->has_modules = d->list_is_long = false;
+}
+
 /* `vRun;hex;hex`, else LLDB's `A` and what it stopped with. */
 struct err *debug_launch(struct debug *d, const char *const *argv, size_t argc)
 {
@@ -301,24 +298,33 @@ struct err *debug_launch(struct debug *d, const char *const *argv, size_t argc)
 	debug_ask(&b, "QSetDisableASLR:1");
 	debug_ask(&b, "QDisableRandomization:1");
 	size_t run_at = debug_ask(&b, "%.*s", (int)run.len, run.data);
-	/* It answers with a stop, which takes what starting takes. */
-	struct err *e = debug_link_run(&d->link, &b, true);
+	/* It answers with a stop, which takes what starting takes. What there is to know of the new process is asked along with it. */
+	debug_runs(&b);
+	struct debug_learning learning = {0};
+	if (reach_is_noack(d->link.conn))
+		debug_ask_learning(d, &b, &learning);
+	forget_process(d);
+	struct err *e = debug_link_run(&d->link, &b);
 	if (e)
 		return e;
 	struct gdb_span s = debug_reply(&b, run_at);
+	if (s.len && strchr("TS", s.s[0]) && learning.is_asked)
+		e = debug_take_learning(d, &b, &learning);
+	if (e)
+		return e;
 	if (!s.len) {
 		debug_batch_clear(&b);
 		debug_ask(&b, "%.*s", (int)old.len, old.data);
 		debug_ask(&b, "qLaunchSuccess");
 		debug_ask(&b, "?");
-		e = debug_link_run(&d->link, &b, false);
+		e = debug_link_run(&d->link, &b);
 		s = debug_reply(&b, debug_reply_is_ok(&b, 0) ? 2 : 0);
 		if (e)
 			return e;
 	}
 	if (!s.len || !strchr("TSWX", s.s[0]))
 		return err_prefix(debug_refused(s, "starting programs"), "%s", argv[0]);
-	e = debug_read_regs(d);
+	e = debug_learn(d);
 	return e ? e : debug_take_stop(d, s);
 }
 
@@ -327,12 +333,14 @@ struct err *debug_attach(struct debug *d, uint64_t pid)
 	_cleanup_batch_ struct debug_batch b = {0};
 	debug_ask(&b, "!");
 	size_t at = debug_ask(&b, "vAttach;%llx", (unsigned long long)pid);
-	struct err *e = debug_link_run(&d->link, &b, true);
+	debug_runs(&b);
+	forget_process(d);
+	struct err *e = debug_link_run(&d->link, &b);
 	struct gdb_span s = debug_reply(&b, at);
 	if (!e && (!s.len || !strchr("TS", s.s[0])))
 		e = debug_refused(s, "attaching");
 	if (!e)
-		e = debug_read_regs(d);
+		e = debug_learn(d);
 	return e ? e : debug_take_stop(d, s);
 }
 
@@ -350,7 +358,7 @@ struct err *debug_detach(struct debug *d)
 	if (d->features.has_multiprocess && d->current[0] == 'p')
 		snprintf(id, sizeof(id), ";%.*s", (int)strcspn(d->current + 1, "."), d->current + 1);
 	size_t i = debug_ask(&b, "D%s", id);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	if (!e && !debug_reply_is_ok(&b, i))
 		e = debug_refused(debug_reply(&b, i), "detaching");
 	if (!e)
@@ -367,13 +375,13 @@ struct err *debug_kill(struct debug *d)
 	bool is_killed = false;
 	if (d->features.has_multiprocess && d->current[0] == 'p') {
 		debug_ask(&b, "vKill;%.*s", (int)strcspn(d->current + 1, "."), d->current + 1);
-		e = debug_link_run(&d->link, &b, false);
+		e = debug_link_run(&d->link, &b);
 		is_killed = e || debug_reply_is_ok(&b, 0);
 	}
 	if (!is_killed) {
 		debug_batch_clear(&b);
 		debug_ask(&b, "k");
-		e = debug_link_run(&d->link, &b, false);
+		e = debug_link_run(&d->link, &b);
 	}
 	/* Many servers answer by going away. */
 	err_free(e);

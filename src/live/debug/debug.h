@@ -36,6 +36,8 @@ struct debug_stop {
 	char reason[24];       /* the server's word: "breakpoint", "trace", "watchpoint", ...; "" unsaid */
 	bool has_watch;
 	uint64_t watch_va;
+	bool has_pc;
+	uint64_t pc;           /* of the thread that stopped, as it was then */
 	uint32_t break_id;     /* of the breakpoint at pc or the watchpoint, 0: none */
 };
 
@@ -73,6 +75,9 @@ struct debug {
 	bool has_g;            /* false once it was refused: registers are read one by one */
 	bool break_works;      /* a Z0 was accepted */
 	bool has_library_list; /* qXfer:libraries-svr4 */
+	bool is_learned;       /* of this process: see debug_learn() */
+	bool list_is_long;     /* the list of libraries comes in several pieces */
+	bool is_scry;          /* our own server: what is asked behind an order to go on is answered at the stop, and it steps over breakpoints */
 	const struct arch *arch;
 
 	enum debug_state state;
@@ -146,6 +151,8 @@ _must_use_ struct err *debug_threads(struct debug *d);
 
 /* Memory; gives in *ret_got how many bytes from the start could be read. What lies in pages not known yet is asked at once. */
 _must_use_ struct err *debug_mem(struct debug *d, uint64_t va, void *out, size_t len, size_t *ret_got);
+/* Asks for up to 64 pages at once, given by any address in them, which are known then. */
+_must_use_ struct err *debug_pages(struct debug *d, const uint64_t *vas, size_t cnt);
 /* The same of what is known already; asks nobody. */
 size_t debug_mem_known(const struct debug *d, uint64_t va, void *out, size_t len);
 _must_use_ struct err *debug_mem_write(struct debug *d, uint64_t va, const void *bytes, size_t len);
@@ -154,11 +161,25 @@ bool debug_word(struct debug *d, uint64_t va, uint64_t *ret);
 
 /* The list of loaded objects, read anew after the target ran; the first one is the program. */
 _must_use_ struct err *debug_modules(struct debug *d);
+/* Where the loader stops to tell debuggers of an object, once it has begun; false: there is no such place, or not yet. And whether it
+ * stands there because the list of objects is complete again. */
+bool debug_load_place(struct debug *d, uint64_t *ret);
+bool debug_is_loaded(struct debug *d);
 /* Reads qXfer objects: the whole, up to `max` bytes. Empty when the server has none. */
 _must_use_ struct err *debug_xfer(struct debug *d, const char *object, const char *annex, size_t max, struct buf *out);
 
 /* --- breakpoints and running (debug_break.c, debug_run.c, debug_step.c) --- */
 
+/* Sets some at once. What the server does not take has an error of its own, the caller's; errors given back are the connection's. */
+struct debug_asked {
+	enum debug_break_kind kind;
+	uint64_t va;
+	uint32_t len;          /* of watchpoints, bytes */
+	uint32_t id;           /* of the breakpoint that was made, 0: none */
+	struct err *err;
+	size_t at;             /* of the debugger's own */
+};
+_must_use_ struct err *debug_breaks_add(struct debug *d, struct debug_asked *all, size_t cnt);
 _must_use_ struct err *debug_break_add(struct debug *d, enum debug_break_kind kind, uint64_t va, uint32_t len, uint32_t *ret_id);
 _must_use_ struct err *debug_break_del(struct debug *d, uint32_t id);
 _must_use_ struct err *debug_break_enable(struct debug *d, uint32_t id, bool is_on);

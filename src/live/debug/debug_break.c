@@ -28,14 +28,29 @@ static const char *kind_name(uint8_t kind)
 	return kind == DEBUG_BREAK_SOFT ? "breakpoints" : kind == DEBUG_BREAK_HARD ? "hardware breakpoints" : "watchpoints of this kind";
 }
 
+/* Whether the server has another one like it: it is told of the first, and when the last one goes. */
+static bool has_twin(const struct debug *d, const struct debug_break *k)
+{
+	for (size_t i = 0; i < d->breaks.cnt; i++) {
+		const struct debug_break *o = &d->breaks.data[i];
+		if (o != k && o->is_in && o->va == k->va && o->kind == k->kind && o->len == k->len)
+			return true;
+	}
+	return false;
+}
+
 static struct err *put_in(struct debug *d, struct debug_break *k, bool is_in)
 {
 	_cleanup_batch_ struct debug_batch b = {0};
 	if (k->is_in == is_in || d->state != DEBUG_STOPPED)
 		return NULL;
+	if (has_twin(d, k)) {
+		k->is_in = is_in;
+		return NULL;
+	}
 	debug_ask_stale(d, &b);
 	size_t i = debug_ask(&b, "%c%u,%llx,%x", is_in ? 'Z' : 'z', k->kind, (unsigned long long)k->va, k->len);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	if (e)
 		return e;
 	if (!debug_reply_is_ok(&b, i))
@@ -51,18 +66,54 @@ static uint32_t code_kind(const struct debug *d)
 	return d->arch && d->arch->id == ARCH_ID_A64 ? 4 : 1;
 }
 
-struct err *debug_break_add(struct debug *d, enum debug_break_kind kind, uint64_t va, uint32_t len, uint32_t *ret_id)
+/* A new one with its number, which the server has or (not stopped) will have. */
+static struct err *push(struct debug *d, struct debug_asked *a, struct err *e)
 {
-	if (d->breaks.cnt == DEBUG_BREAK_MAX)
-		return err_new(ERR_BUDGET, "there are %d breakpoints already", DEBUG_BREAK_MAX);
-	struct debug_break k = {.id = d->last_id + 1, .kind = (uint8_t)kind, .va = va, .len = kind <= DEBUG_BREAK_HARD ? code_kind(d) : len};
-	struct err *e = put_in(d, &k, true);
+	struct debug_break k = {.id = d->last_id + 1, .kind = (uint8_t)a->kind, .va = a->va, .len = a->len, .is_in = d->state == DEBUG_STOPPED};
 	if (e)
 		return e;
 	if (!VEC_PUSH(&d->breaks, k))
 		return &err_nomem;
-	*ret_id = ++d->last_id;
+	d->break_works |= k.is_in && k.kind == DEBUG_BREAK_SOFT;
+	a->id = ++d->last_id;
 	return NULL;
+}
+
+struct err *debug_breaks_add(struct debug *d, struct debug_asked *all, size_t cnt)
+{
+	_cleanup_batch_ struct debug_batch b = {0};
+	if (cnt > DEBUG_BREAK_MAX - d->breaks.cnt)
+		return err_new(ERR_BUDGET, "there are %zu breakpoints already", d->breaks.cnt);
+	bool is_stopped = d->state == DEBUG_STOPPED;
+	if (is_stopped && cnt)
+		debug_ask_stale(d, &b);
+	for (size_t i = 0; i < cnt; i++) {
+		struct debug_asked *a = &all[i];
+		if (a->kind <= DEBUG_BREAK_HARD)
+			a->len = code_kind(d);
+		a->id = 0;
+		a->err = NULL;
+		a->at = SIZE_MAX;
+		if (is_stopped && !has_twin(d, &(struct debug_break){.va = a->va, .kind = (uint8_t)a->kind, .len = a->len}))
+			a->at = debug_ask(&b, "Z%u,%llx,%x", a->kind, (unsigned long long)a->va, a->len);
+	}
+	struct err *e = b.out_ends.cnt ? debug_link_run(&d->link, &b) : NULL;
+	for (size_t i = 0; i < cnt && !e; i++) {
+		struct debug_asked *a = &all[i];
+		bool is_refused = a->at != SIZE_MAX && !debug_reply_is_ok(&b, a->at);
+		a->err = push(d, a, is_refused ? debug_refused(debug_reply(&b, a->at), kind_name((uint8_t)a->kind)) : NULL);
+	}
+	return e;
+}
+
+struct err *debug_break_add(struct debug *d, enum debug_break_kind kind, uint64_t va, uint32_t len, uint32_t *ret_id)
+{
+	struct debug_asked a = {.kind = kind, .va = va, .len = len};
+	struct err *e = debug_breaks_add(d, &a, 1);
+	if (!e)
+		e = a.err;
+	*ret_id = a.id;
+	return e;
 }
 
 struct err *debug_break_del(struct debug *d, uint32_t id)
@@ -131,6 +182,25 @@ struct err *debug_take_modules(struct debug *d, const char *text, size_t len)
 	return e;
 }
 
+static void forget_modules(struct debug *d)
+{
+	for (size_t i = 0; i < d->modules.cnt; i++)
+		free(d->modules.data[i].name);
+	d->modules.cnt = 0;
+}
+
+void debug_take_short_list(struct debug *d, struct gdb_span reply)
+{
+	d->list_is_long = gdb_span_starts(reply, "m");
+	if (!gdb_skip(&reply, "l"))
+		return;
+	forget_modules(d);
+	/* Who wants to see a list that is none will ask for it and be told. */
+	struct err *e = debug_take_modules(d, reply.s, reply.len);
+	d->has_modules = !e && d->modules.cnt;
+	err_free(e);
+}
+
 static struct err *read_list(struct debug *d)
 {
 	_cleanup_buf_ struct buf text = {0};
@@ -143,15 +213,12 @@ static struct err *read_list(struct debug *d)
 	return e || !text.len ? e : debug_take_modules(d, text.data, text.len);
 }
 
-static void read_auxv(struct debug *d)
+void debug_take_auxv(struct debug *d, const struct buf *text)
 {
-	_cleanup_buf_ struct buf text = {0};
-	if (!d->features.has_auxv || d->entry_va)
-		return;
-	struct err *e = debug_xfer(d, "auxv", "", 64 << 10, &text);
-	err_free(e);
-	unsigned word = d->arch && d->arch->bits == 32 ? 4 : 8;
-	struct cur c = cur_make(text.data, e ? 0 : text.len, false);
+	/* Of a processor that nobody named: as its registers are. */
+	unsigned word = d->arch ? (d->arch->bits == 32 ? 4 : 8) : d->has_regs ? d->regs.list[d->regs.pc].len : 8;
+	struct cur c = cur_make(text->data, text->len, false);
+	word = word == 4 ? 4 : 8;
 	while (cur_left(&c) >= 2 * word) {
 		uint64_t key = cur_word(&c, word), value = cur_word(&c, word);
 		if (!key)
@@ -191,6 +258,21 @@ static bool find_r_debug(struct debug *d, uint64_t *ret)
 	return false;
 }
 
+/* r_brk: a function that the loader calls before and after the list changes; r_state says which it is. */
+bool debug_load_place(struct debug *d, uint64_t *ret)
+{
+	unsigned word = d->arch && d->arch->bits == 32 ? 4 : 8;
+	uint64_t at;
+	return d->state == DEBUG_STOPPED && d->phdr_va && find_r_debug(d, &at) && debug_word(d, at + 2 * word, ret) && *ret;
+}
+
+bool debug_is_loaded(struct debug *d)
+{
+	unsigned word = d->arch && d->arch->bits == 32 ? 4 : 8;
+	uint64_t at, state;
+	return find_r_debug(d, &at) && debug_word(d, at + 3 * word, &state) && !(uint32_t)state; /* RT_CONSISTENT */
+}
+
 static struct err *walk_r_debug(struct debug *d)
 {
 	unsigned word = d->arch && d->arch->bits == 32 ? 4 : 8;
@@ -219,11 +301,10 @@ struct err *debug_modules(struct debug *d)
 	DEBUG_STOPPED_ONLY(d);
 	if (d->has_modules)
 		return NULL;
-	for (size_t i = 0; i < d->modules.cnt; i++)
-		free(d->modules.data[i].name);
-	d->modules.cnt = 0;
-	read_auxv(d);
-	struct err *e = d->has_library_list ? read_list(d) : NULL;
+	forget_modules(d);
+	struct err *e = debug_learn(d);
+	if (!e && d->has_library_list)
+		e = read_list(d);
 	if (!e && !d->modules.cnt)
 		e = walk_r_debug(d);
 	d->has_modules = !e;

@@ -8,14 +8,29 @@
 
 /* Forgets what a running target changes. */
 void debug_forget(struct debug *d);
+/* Adds the request for a piece of a qXfer object; takes that piece, the first one, and asks for those that follow, up to `max` bytes in all. */
+size_t debug_ask_xfer(const struct debug *d, struct debug_batch *b, const char *object, const char *annex, size_t off);
+_must_use_ struct err *debug_take_xfer(struct debug *d, struct gdb_span first, const char *object, const char *annex, size_t max, struct buf *out);
 /* A stop reply: state, stop, threads and registers from it. Error bad_input when it is none. */
 _must_use_ struct err *debug_take_stop(struct debug *d, struct gdb_span reply);
 /* Adds the objects of a library-list-svr4. Errors: bad_input, budget. */
 _must_use_ struct err *debug_take_modules(struct debug *d, const char *text, size_t len);
+/* Takes a list that came as a whole. */
+void debug_take_short_list(struct debug *d, struct gdb_span reply);
 /* Makes room for the values of the registers. */
 _must_use_ struct err *debug_values_init(struct debug *d);
-/* Reads the target description; what cannot be read is taken for granted by the program's processor. */
-_must_use_ struct err *debug_read_regs(struct debug *d);
+/*
+ * What is asked of a process once it is there: how memory is read, the target description, the auxiliary vector. Adds the beginnings of the
+ * answers to a batch; takes what came, and asks for what is left of long ones. A description that cannot be had is taken for granted by the
+ * program's processor.
+ */
+struct debug_learning { bool is_asked; size_t x, xml, auxv; };
+void debug_ask_learning(struct debug *d, struct debug_batch *b, struct debug_learning *ret);
+_must_use_ struct err *debug_take_learning(struct debug *d, const struct debug_batch *b, const struct debug_learning *l);
+/* Both at once; nothing is asked twice of a process. */
+_must_use_ struct err *debug_learn(struct debug *d);
+/* The words of an auxiliary vector. */
+void debug_take_auxv(struct debug *d, const struct buf *text);
 /* Adds to a batch that temporary breakpoints go and lifted ones come back. */
 void debug_ask_stale(struct debug *d, struct debug_batch *b);
 /* "an error of the server": what a reply says, about `what`. */
@@ -28,8 +43,6 @@ bool debug_take_values(struct debug *d, struct gdb_span reply);
 void debug_ask_page(struct debug *d, struct debug_batch *b, uint64_t va, size_t *ret_i);
 /* Takes what came of it. */
 _must_use_ struct err *debug_take_page(struct debug *d, uint64_t va, const struct debug_batch *b, size_t first);
-/* Asks for up to 64 pages at once. */
-_must_use_ struct err *debug_pages(struct debug *d, const uint64_t *vas, size_t cnt);
 /* Appends "vCont;..." for the thread that is looked at: one step of it alone, or everything goes on. */
 void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int signal);
 /* Sends the batch, whose last request lets the target run, and takes the stop. */

@@ -63,7 +63,7 @@ size_t debug_ask(struct debug_batch *b, const char *fmt, ...)
 
 void debug_batch_clear(struct debug_batch *b)
 {
-	b->out.len = b->data.len = b->out_ends.cnt = b->ends.cnt = 0;
+	b->out.len = b->data.len = b->out_ends.cnt = b->ends.cnt = b->run_at = 0;
 }
 
 void debug_batch_fini(struct debug_batch *b)
@@ -118,15 +118,12 @@ static struct err *await_stop(struct debug_link *l, uint64_t *until_ns)
 	}
 }
 
-static struct err *take_replies(struct debug_link *l, struct debug_batch *b, bool has_stop)
+static struct err *take_replies(struct debug_link *l, struct debug_batch *b, size_t stray_cnt)
 {
-	uint64_t until_ns = 0, v;
-	/* What was asked for before it ran is stale. */
-	if (has_stop)
-		(void)!read(l->wake_fd, &v, sizeof(v));
+	uint64_t until_ns = 0;
 	while (b->ends.cnt < b->out_ends.cnt) {
 		struct reach_reply r;
-		bool is_stop = has_stop && b->ends.cnt + 1 == b->out_ends.cnt;
+		bool is_stop = !stray_cnt && b->ends.cnt + 1 == b->run_at;
 		struct err *e = is_stop ? await_stop(l, &until_ns) : NULL;
 		if (!e)
 			e = reach_reply(l->conn, &r);
@@ -138,6 +135,10 @@ static struct err *take_replies(struct debug_link *l, struct debug_batch *b, boo
 				return err_new(ERR_TIMEOUT, "the target was asked to stop and does not");
 			continue;
 		}
+		if (stray_cnt) {
+			stray_cnt--;
+			continue;
+		}
 		buf_add(&b->data, r.payload.s, r.payload.len);
 		if (b->data.len > BATCH_MAX)
 			return err_new(ERR_BUDGET, "replies of the debug server are longer than %d MB", BATCH_MAX >> 20);
@@ -147,21 +148,26 @@ static struct err *take_replies(struct debug_link *l, struct debug_batch *b, boo
 	return NULL;
 }
 
-struct err *debug_link_run(struct debug_link *l, struct debug_batch *b, bool has_stop)
+struct err *debug_link_run(struct debug_link *l, struct debug_batch *b)
 {
+	uint64_t v;
 	if (l->lost)
 		return err_new(l->lost->kind, "%s", l->lost->text);
 	if (b->out.failed)
 		return &err_nomem;
 	b->data.len = b->ends.cnt = 0;
 	struct err *e = NULL;
+	size_t stray_cnt = reach_open_cnt(l->conn);
+	/* What was asked for before it runs is stale; what comes once it is on its way is not. */
+	if (b->run_at)
+		(void)!read(l->wake_fd, &v, sizeof(v));
 	for (size_t i = 0, from = 0; i < b->out_ends.cnt && !e; from = b->out_ends.data[i++]) {
 		buf_add(reach_begin(l->conn), b->out.data + from, b->out_ends.data[i] - from);
-		e = reach_send(l->conn, i, has_stop && i + 1 == b->out_ends.cnt ? REACH_RUNS : 0);
+		e = reach_send(l->conn, i, i + 1 == b->run_at ? REACH_RUNS : 0);
 		l->packet_cnt++;
 	}
 	if (!e)
-		e = take_replies(l, b, has_stop);
+		e = take_replies(l, b, stray_cnt);
 	if (e)
 		l->lost = err_new(e->kind, "the connection was given up: %s", e->text);
 	return e;

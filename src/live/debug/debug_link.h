@@ -26,6 +26,7 @@ struct debug_batch {
 	VEC(size_t) out_ends;        /* of each in `out` */
 	struct buf data;             /* replies, expanded */
 	VEC(size_t) ends;            /* of each in `data` */
+	size_t run_at;               /* number + 1 of the request that lets the target run, 0: none does */
 };
 
 /* Takes the link, also on failure, and agrees on how to frame packets. */
@@ -34,9 +35,14 @@ void debug_link_fini(struct debug_link *l);
 
 /* Adds a request, a payload that needs no escaping; gives its number in the batch. */
 size_t debug_ask(struct debug_batch *b, const char *fmt, ...) _printf_(2, 3);
-/* Sends what was asked and reads as many replies. `has_stop`: the last request lets the target run, so its reply may take any time;
- * output comes before it and debug_link_interrupt() asks for it. */
-_must_use_ struct err *debug_link_run(struct debug_link *l, struct debug_batch *b, bool has_stop);
+/* The last request lets the target run, so its reply may take any time; output comes before it and debug_link_interrupt() asks for it. What
+ * is asked behind it is answered when the target has stopped, which not every server does right. */
+static inline void debug_runs(struct debug_batch *b)
+{
+	b->run_at = b->out_ends.cnt;
+}
+/* Sends what was asked and reads as many replies. Answers to what others asked on this connection and did not wait for are passed over. */
+_must_use_ struct err *debug_link_run(struct debug_link *l, struct debug_batch *b);
 /* The i-th reply, valid until the batch is used again; empty when there is none. */
 struct gdb_span debug_reply(const struct debug_batch *b, size_t i);
 /* Whether the i-th reply is "OK". */

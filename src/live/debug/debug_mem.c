@@ -104,7 +104,7 @@ struct err *debug_pages(struct debug *d, const uint64_t *vas, size_t cnt)
 	cnt = MIN(cnt, (size_t)PAGES_AT_ONCE);
 	for (size_t i = 0; i < cnt; i++)
 		debug_ask_page(d, &b, vas[i], &at[i]);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	for (size_t i = 0; i < cnt && !e; i++)
 		e = debug_take_page(d, vas[i], &b, at[i]);
 	return e;
@@ -169,7 +169,7 @@ struct err *debug_mem_write(struct debug *d, uint64_t va, const void *bytes, siz
 			return &err_nomem;
 		debug_ask(&b, "M%llx,%zx:%.*s", (unsigned long long)(va + off), n, (int)hex.len, hex.data);
 	}
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	for (size_t i = 0; !e && i < b.out_ends.cnt; i++)
 		if (!debug_reply_is_ok(&b, i))
 			e = debug_refused(debug_reply(&b, i), "writing memory");

@@ -7,6 +7,8 @@ enum { MAX_PASSES = 1 << 24, PLACES_MAX = 256 };
 void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int sig)
 {
 	int num = sig > 0 ? debug_signal_put(d, sig) : 0;
+	/* One instruction loads nothing. */
+	d->has_modules &= is_step;
 	const char *colon = d->current[0] ? ":" : "";
 	if (is_step ? d->has_vcont_s : d->has_vcont) {
 		/* A step is of this thread alone; a signal goes to it, and everything else goes on. */
@@ -30,11 +32,9 @@ void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int sig)
 
 struct err *debug_go(struct debug *d, struct debug_batch *b)
 {
-	struct err *e = debug_link_run(&d->link, b, true);
-	if (e)
-		return e;
-	struct gdb_span s = debug_reply(b, b->out_ends.cnt - 1);
-	return debug_take_stop(d, s);
+	debug_runs(b);
+	struct err *e = debug_link_run(&d->link, b);
+	return e ? e : debug_take_stop(d, debug_reply(b, b->run_at - 1));
 }
 
 static int pending_signal(const struct debug *d, int sig)
@@ -52,6 +52,13 @@ static struct debug_break *under_foot(struct debug *d)
 	uint64_t pc;
 	struct debug_break *k = debug_pc(d, &pc) ? debug_break_at(d, pc) : NULL;
 	return k && k->is_in && k->kind == DEBUG_BREAK_SOFT ? k : NULL;
+}
+
+/* Whether the thread is the one that stopped, and still where it did. */
+static bool is_where_stopped(struct debug *d)
+{
+	uint64_t pc;
+	return d->stop.has_pc && debug_pc(d, &pc) && pc == d->stop.pc && !strcmp(d->current, d->stopped);
 }
 
 /* One instruction, with the breakpoint it stands on taken out; that goes back with the next batch. */
@@ -121,7 +128,7 @@ static struct err *temps_try(struct debug *d, const struct temps *t)
 	debug_ask_stale(d, &b);
 	size_t i = b.out_ends.cnt;
 	temps_ask(d, &(struct temps){.va = {t->va[0]}, .cnt = 1}, &b);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	if (!e && !debug_reply_is_ok(&b, i))
 		e = debug_refused(debug_reply(&b, i), "breakpoints");
 	if (!e && !VEC_PUSH(&d->stale, t->va[0]))
@@ -136,7 +143,8 @@ static struct err *go_once(struct debug *d, const struct temps *t, int sig)
 	_cleanup_batch_ struct debug_batch b = {0};
 	struct err *e = temps_try(d, t);
 	uint64_t now = 0;
-	if (!e && under_foot(d)) {
+	/* Our own server steps over where it stopped by itself. */
+	if (!e && under_foot(d) && !(d->is_scry && is_where_stopped(d))) {
 		e = step_off(d, sig);
 		sig = 0;
 		/* A step onto another breakpoint, or back onto the same one, is where it would have stopped. */

@@ -4,33 +4,52 @@
 
 #include <stdio.h>
 
-enum { XML_MAX = 1 << 20, XFER_TRIPS = 4096, THREADS_LOOKED = 3 };
+enum { XML_MAX = 1 << 20, AUXV_MAX = 64 << 10, XFER_TRIPS = 4096, THREADS_LOOKED = 3 };
+
+size_t debug_ask_xfer(const struct debug *d, struct debug_batch *b, const char *object, const char *annex, size_t off)
+{
+	size_t chunk = d->features.packet_len > 1024 ? MIN((size_t)d->features.packet_len - 16, (size_t)64 << 10) : 1000;
+	return debug_ask(b, "qXfer:%s:read:%s:%zx,%zx", object, annex, off, chunk);
+}
+
+/* One piece. *ret_more: others follow. */
+static struct err *take_piece(struct gdb_span s, const char *object, size_t max, struct buf *out, bool *ret_more)
+{
+	*ret_more = false;
+	if (!s.len)
+		return NULL;
+	/* A reply of no bytes that says that more follows would never end. */
+	if ((s.s[0] != 'm' && s.s[0] != 'l') || (s.s[0] == 'm' && s.len == 1))
+		return debug_refused(s, object);
+	if (out->len + s.len > max)
+		return err_new(ERR_BUDGET, "%s of the debug server is longer than %zu KB", object, max >> 10);
+	buf_add(out, s.s + 1, s.len - 1);
+	*ret_more = s.s[0] == 'm';
+	return out->failed ? &err_nomem : NULL;
+}
+
+struct err *debug_take_xfer(struct debug *d, struct gdb_span first, const char *object, const char *annex, size_t max, struct buf *out)
+{
+	bool more;
+	struct err *e = take_piece(first, object, max, out, &more);
+	for (int i = 1; !e && more; i++) {
+		_cleanup_batch_ struct debug_batch b = {0};
+		if (i == XFER_TRIPS)
+			return err_new(ERR_BUDGET, "%s of the debug server comes in too many pieces", object);
+		size_t at = debug_ask_xfer(d, &b, object, annex, out->len);
+		e = debug_link_run(&d->link, &b);
+		if (!e)
+			e = take_piece(debug_reply(&b, at), object, max, out, &more);
+	}
+	return e;
+}
 
 struct err *debug_xfer(struct debug *d, const char *object, const char *annex, size_t max, struct buf *out)
 {
-	size_t chunk = d->features.packet_len > 1024 ? MIN((size_t)d->features.packet_len - 16, (size_t)64 << 10) : 1000;
-	size_t from = out->len;
-	/* A reply of no bytes that says that more follows would never end. */
-	for (int i = 0; i < XFER_TRIPS; i++) {
-		_cleanup_batch_ struct debug_batch b = {0};
-		debug_ask(&b, "qXfer:%s:read:%s:%zx,%zx", object, annex, out->len - from, chunk);
-		struct err *e = debug_link_run(&d->link, &b, false);
-		if (e)
-			return e;
-		struct gdb_span s = debug_reply(&b, 0);
-		if (!s.len)
-			return NULL;
-		if ((s.s[0] != 'm' && s.s[0] != 'l') || (s.s[0] == 'm' && s.len == 1))
-			return debug_refused(s, object);
-		if (out->len - from + s.len > max)
-			return err_new(ERR_BUDGET, "%s of the debug server is longer than %zu KB", object, max >> 10);
-		buf_add(out, s.s + 1, s.len - 1);
-		if (out->failed)
-			return &err_nomem;
-		if (s.s[0] == 'l')
-			return NULL;
-	}
-	return err_new(ERR_BUDGET, "%s of the debug server comes in too many pieces", object);
+	_cleanup_batch_ struct debug_batch b = {0};
+	size_t at = debug_ask_xfer(d, &b, object, annex, 0);
+	struct err *e = debug_link_run(&d->link, &b);
+	return e ? e : debug_take_xfer(d, debug_reply(&b, at), object, annex, max, out);
 }
 
 static struct err *fetch_xml(void *ctx, const char *name, struct buf *out)
@@ -41,18 +60,26 @@ static struct err *fetch_xml(void *ctx, const char *name, struct buf *out)
 	return debug_xfer(ctx, "features", name, XML_MAX, out);
 }
 
-struct err *debug_read_regs(struct debug *d)
+void debug_ask_learning(struct debug *d, struct debug_batch *b, struct debug_learning *ret)
 {
-	_cleanup_batch_ struct debug_batch b = {0};
-	size_t x = debug_ask(&b, "x0,0");
-	struct err *e = debug_link_run(&d->link, &b, false);
-	if (e || d->has_regs)
-		return e;
-	d->has_x = debug_reply_is_ok(&b, x) || gdb_span_is(debug_reply(&b, x), "b");
-	d->x_has_b = gdb_span_is(debug_reply(&b, x), "b");
+	*ret = (struct debug_learning){.is_asked = true, .x = SIZE_MAX, .xml = SIZE_MAX, .auxv = SIZE_MAX};
+	if (!d->has_regs) {
+		ret->x = debug_ask(b, "x0,0");
+		if (d->features.has_target_xml)
+			ret->xml = debug_ask_xfer(d, b, "features", "target.xml", 0);
+	}
+	if (d->features.has_auxv)
+		ret->auxv = debug_ask_xfer(d, b, "auxv", "", 0);
+}
+
+static struct err *take_regs(struct debug *d, const struct debug_batch *b, const struct debug_learning *l)
+{
+	struct err *e = NULL;
 	_cleanup_buf_ struct buf xml = {0};
-	if (d->features.has_target_xml)
-		e = debug_xfer(d, "features", "target.xml", XML_MAX, &xml);
+	d->x_has_b = gdb_span_is(debug_reply(b, l->x), "b");
+	d->has_x = d->x_has_b || debug_reply_is_ok(b, l->x);
+	if (l->xml != SIZE_MAX)
+		e = debug_take_xfer(d, debug_reply(b, l->xml), "features", "target.xml", XML_MAX, &xml);
 	if (e)
 		return e;
 	if (xml.len)
@@ -62,6 +89,32 @@ struct err *debug_read_regs(struct debug *d)
 			    "say the program that runs there: scry debug connect://HOST:PORT FILE");
 	d->has_regs = !e;
 	return e;
+}
+
+struct err *debug_take_learning(struct debug *d, const struct debug_batch *b, const struct debug_learning *l)
+{
+	struct err *e = l->x == SIZE_MAX ? NULL : take_regs(d, b, l);
+	_cleanup_buf_ struct buf text = {0};
+	d->is_learned = !e;
+	if (e || l->auxv == SIZE_MAX)
+		return e;
+	/* A target may have none. */
+	e = debug_take_xfer(d, debug_reply(b, l->auxv), "auxv", "", AUXV_MAX, &text);
+	if (!e)
+		debug_take_auxv(d, &text);
+	err_free(e);
+	return NULL;
+}
+
+struct err *debug_learn(struct debug *d)
+{
+	_cleanup_batch_ struct debug_batch b = {0};
+	struct debug_learning l;
+	if (d->is_learned)
+		return NULL;
+	debug_ask_learning(d, &b, &l);
+	struct err *e = debug_link_run(&d->link, &b);
+	return e ? e : debug_take_learning(d, &b, &l);
 }
 
 size_t debug_ask_values(struct debug *d, struct debug_batch *b)
@@ -105,7 +158,7 @@ static struct err *read_one_by_one(struct debug *d)
 			debug_ask(&b, "p%x;thread:%s;", d->regs.list[i].num, d->current);
 		else
 			debug_ask(&b, "p%x", d->regs.list[i].num);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	for (uint32_t i = 0; !e && i < d->regs.cnt; i++) {
 		_cleanup_buf_ struct buf bytes = {0};
 		const struct debug_reg *r = &d->regs.list[i];
@@ -123,7 +176,7 @@ static struct err *read_values(struct debug *d)
 	if (!d->has_g)
 		return read_one_by_one(d);
 	size_t i = debug_ask_values(d, &b);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	if (e)
 		return e;
 	d->has_g = debug_take_values(d, debug_reply(&b, i));
@@ -157,7 +210,7 @@ static struct err *write_all(struct debug *d, int reg, uint64_t value)
 	_cleanup_batch_ struct debug_batch b = {0};
 	const struct debug_reg *r = &d->regs.list[reg];
 	size_t at = debug_ask_values(d, &b);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	struct gdb_span s = debug_reply(&b, at);
 	if (e)
 		return e;
@@ -174,7 +227,7 @@ static struct err *write_all(struct debug *d, int reg, uint64_t value)
 		return &err_nomem;
 	debug_batch_clear(&b);
 	at = d->has_suffix ? debug_ask(&b, "G%.*s;thread:%s;", (int)hex.len, hex.data, d->current) : debug_ask(&b, "G%.*s", (int)hex.len, hex.data);
-	e = debug_link_run(&d->link, &b, false);
+	e = debug_link_run(&d->link, &b);
 	return e || debug_reply_is_ok(&b, at) ? e : debug_refused(debug_reply(&b, at), "writing registers");
 }
 
@@ -192,7 +245,7 @@ struct err *debug_reg_write(struct debug *d, int reg, uint64_t value)
 		debug_ask(&b, "Hg%s", d->current);
 	size_t i = d->has_suffix ? debug_ask(&b, "P%x=%.*s;thread:%s;", r->num, (int)hex.len, hex.data, d->current)
 				 : debug_ask(&b, "P%x=%.*s", r->num, (int)hex.len, hex.data);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	if (e)
 		return e;
 	if (!debug_reply(&b, i).len)
@@ -250,7 +303,7 @@ static struct err *list_threads(struct debug *d)
 		_cleanup_batch_ struct debug_batch b = {0};
 		size_t first;
 		ask_threads(&b, cnt, &first);
-		struct err *e = debug_link_run(&d->link, &b, false);
+		struct err *e = debug_link_run(&d->link, &b);
 		if (e)
 			return e;
 		take_thread_lists(d, &b, first, cnt);
@@ -302,7 +355,7 @@ static struct err *read_places(struct debug *d, size_t cnt)
 			debug_ask(&b, "g");
 		}
 	}
-	struct err *e = debug_link_run(&d->link, &b, false);
+	struct err *e = debug_link_run(&d->link, &b);
 	for (size_t i = 0; !e && i < cnt; i++) {
 		struct debug_thread *t = &d->threads.data[i];
 		struct gdb_span s = debug_reply(&b, d->has_suffix ? i : 2 * i + 1);
@@ -330,7 +383,7 @@ struct err *debug_threads(struct debug *d)
 			debug_ask(&b, "Hg%s", d->threads.data[i].id);
 	}
 	if (!e && cnt)
-		e = debug_link_run(&d->link, &b, false);
+		e = debug_link_run(&d->link, &b);
 	for (size_t i = 0; !e && i < cnt; i++)
 		take_thread_info(d, &d->threads.data[i], debug_reply(&b, i * each), debug_reply(&b, i * each + 1));
 	/* Without stop reasons of each thread the place is a register of each. */
@@ -361,7 +414,7 @@ struct err *debug_look(struct debug *d)
 		return NULL;
 	_cleanup_batch_ struct debug_batch b = {0};
 	uint64_t at[6], v;
-	size_t asked[6], cnt = 0, values = SIZE_MAX, threads = SIZE_MAX;
+	size_t asked[6], cnt = 0, values = SIZE_MAX, threads = SIZE_MAX, list = SIZE_MAX;
 	debug_ask_stale(d, &b);
 	/* Those the stop came with say which pages will be wanted; the rest is asked along. */
 	bool has_all = true;
@@ -383,7 +436,9 @@ struct err *debug_look(struct debug *d)
 		debug_ask_page(d, &b, at[i], &asked[i]);
 	if (!d->threads.cnt)
 		ask_threads(&b, THREADS_LOOKED, &threads);
-	struct err *e = debug_link_run(&d->link, &b, false);
+	if (d->has_library_list && !d->has_modules && !d->list_is_long)
+		list = debug_ask_xfer(d, &b, "libraries-svr4", "", 0);
+	struct err *e = debug_link_run(&d->link, &b);
 	if (e)
 		return e;
 	if (values != SIZE_MAX)
@@ -393,5 +448,7 @@ struct err *debug_look(struct debug *d)
 	/* A long list goes on when somebody wants to see it. */
 	if (!e && threads != SIZE_MAX)
 		take_thread_lists(d, &b, threads, THREADS_LOOKED);
+	if (!e && list != SIZE_MAX)
+		debug_take_short_list(d, debug_reply(&b, list));
 	return e;
 }

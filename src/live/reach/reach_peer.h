@@ -91,6 +91,9 @@ void reach_peer_close(struct reach_peer *p);
 
 /* Over a connection (taken, also on failure). */
 _must_use_ struct err *reach_peer_gdb(struct reach_conn *c, struct reach_peer **ret);
+/* Over a connection that stays the caller's, who may find answers on it that nobody waits for any more when the peer is closed. Waits for
+ * those that are due now. */
+_must_use_ struct err *reach_peer_over(struct reach_conn *c, struct reach_peer **ret);
 /* SFTP version 3 over a link (taken, also on failure). */
 _must_use_ struct err *reach_peer_sftp(struct reach_link link, const struct reach_wait *wait, struct reach_peer **ret);
 

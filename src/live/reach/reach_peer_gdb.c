@@ -20,6 +20,7 @@ struct gdb_peer {
 	struct reach_meta look; /* of the LOOK whose parts are coming */
 	struct buf plain;	/* a decompressed block */
 	bool is_learned, is_extended;
+	bool is_borrowed; /* the connection is another's */
 };
 
 /* The tag of a packet: the request's, its operation and part. Tags of callers have 56 bits. */
@@ -278,22 +279,49 @@ static struct err *flush(struct reach_peer *p)
 static void gdb_free(struct reach_peer *p)
 {
 	struct gdb_peer *g = (struct gdb_peer *)p;
-	reach_conn_free(g->c);
+	if (!g->is_borrowed)
+		reach_conn_free(g->c);
 	buf_fini(&g->plain);
 	free(g);
 }
 
-struct err *reach_peer_gdb(struct reach_conn *c, struct reach_peer **ret)
+static struct gdb_peer *peer_new(struct reach_conn *c)
 {
 	static const struct reach_peer_ops ops = {.submit = submit, .next = next, .flush = flush, .free = gdb_free};
 	struct gdb_peer *g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->c = c;
+	/* Until more is known nothing but LOOK is asked. */
+	g->base = (struct reach_peer){.ops = &ops, .chunk_len = 4096, .max_open_cnt = 64, .what = "a server"};
+	return g;
+}
+
+struct err *reach_peer_gdb(struct reach_conn *c, struct reach_peer **ret)
+{
+	struct gdb_peer *g = peer_new(c);
 	if (!g) {
 		reach_conn_free(c);
 		return &err_nomem;
 	}
-	g->c = c;
-	/* Until more is known nothing but LOOK is asked. */
-	g->base = (struct reach_peer){.ops = &ops, .chunk_len = 4096, .max_open_cnt = 64, .what = "a server"};
+	*ret = &g->base;
+	return NULL;
+}
+
+struct err *reach_peer_over(struct reach_conn *c, struct reach_peer **ret)
+{
+	struct err *e = NULL;
+	while (!e && reach_open_cnt(c)) {
+		struct reach_reply r;
+		e = reach_reply(c, &r);
+	}
+	if (!e)
+		e = reach_learn(c);
+	struct gdb_peer *g = e ? NULL : peer_new(c);
+	if (!g)
+		return e ? e : &err_nomem;
+	g->is_borrowed = true;
+	learn(g);
 	*ret = &g->base;
 	return NULL;
 }

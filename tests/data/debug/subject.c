@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests/e2e/debug.py debugs; it finds lines by the words behind them. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -66,6 +67,11 @@ int main(int argc, char **argv)
 		pthread_create(&t, NULL, worker, &counter);
 		pthread_join(t, &ret);
 		printf("thread %ld\n", (long)ret);
+	}
+	if (argc > 2 && !strcmp(argv[1], "load")) {
+		void *library = dlopen(argv[2], RTLD_NOW);
+		int (*late)(int) = library ? (int (*)(int))dlsym(library, "late_work") : NULL;
+		printf("late %d\n", late ? late(20) : -1); /* main-late */
 	}
 	if (argc > 1 && !strcmp(argv[1], "spin")) {
 		alarm(100);

@@ -9,6 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef OWN_LIBRARY
+int own_call(int x);
+#endif
 volatile int counter;
 volatile char buffer[16];
 static volatile int is_ready;
@@ -90,6 +93,10 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "env"))
 		printf("%s %s\n", getenv("SCRY_A"), getenv("HOME") ? "home" : "none");
 	printf("hello %d %s\n", argc, mode);
+#ifdef OWN_LIBRARY
+	counter += own_call(1);
+	counter = 0;
+#endif
 	for (int i = 0; i < 3; i++)
 		work(i);
 	buffer[3] = 'x';
