@@ -22,13 +22,14 @@ struct request {
 	uint64_t start_off, end_off;
 	uint64_t tag;
 	unsigned flags;
-	bool is_own; /* the connection's own: qSupported */
+	enum { OWN_NONE, OWN_HELLO, OWN_FEATURES } own; /* the connection's own: QStartNoAckMode, qSupported */
 };
 
 struct reach_conn {
 	struct reach_link link;
 	struct reach_wait wait;
 	struct gdb_decoder in;
+	struct gdb_packet pending; /* decoded and not taken yet, see reach_is_ready() */
 	struct buf reply;
 	struct buf out;
 	uint64_t out_off;     /* offset of out.data[0] */
@@ -39,7 +40,7 @@ struct reach_conn {
 	struct gdb_features features;
 	uint64_t turn_cnt, in_len, echo_no;
 	unsigned noise_cnt, repeat_cnt;
-	bool is_noack, has_features, is_dead;
+	bool is_noack, has_features, has_pending, is_dead;
 };
 
 const char *reach_kind_name(enum reach_kind k)
@@ -268,13 +269,20 @@ static struct err *next_packet(struct reach_conn *c, struct gdb_packet *ret, boo
 /* Waits for a packet. */
 static struct err *await_packet(struct reach_conn *c, bool may_be_silent, struct gdb_packet *ret)
 {
+	if (c->has_pending) {
+		c->has_pending = false;
+		*ret = c->pending;
+		return NULL;
+	}
 	uint64_t stall_ns = reach_stall_ns(&c->wait), until_ns = reach_now_ns() + stall_ns, mark_len = c->in_len;
 	for (;;) {
+		/* What is here already first: what is asked because of it then goes out together. */
 		bool is_there;
-		struct err *e = push_out(c);
-		if (!e)
-			e = next_packet(c, ret, &is_there);
+		struct err *e = next_packet(c, ret, &is_there);
 		if (e || is_there)
+			return e;
+		e = push_out(c);
+		if (e)
 			return e;
 		bool is_all_sent = c->sent_off >= send_limit(c);
 		uint64_t sent_before = c->sent_off;
@@ -301,10 +309,26 @@ static struct err *await_packet(struct reach_conn *c, bool may_be_silent, struct
 	}
 }
 
-static void take_features(struct reach_conn *c)
+/* The reply to a request of the connection's own is in c->reply. */
+static void take_own(struct reach_conn *c, const struct request *r)
 {
-	gdb_features_read(gdb_span_make(c->reply.data, c->reply.len), &c->features);
-	c->has_features = true;
+	struct gdb_span reply = gdb_span_make(c->reply.data, c->reply.len);
+	if (r->own == OWN_FEATURES) {
+		gdb_features_read(reply, &c->features);
+		c->has_features = true;
+		return;
+	}
+	c->is_noack = c->in.is_noack = gdb_span_is(reply, "OK");
+	/* What waited for it goes now. */
+	c->turn_cnt += c->open_cnt > 0;
+}
+
+static struct request pop_open(struct reach_conn *c)
+{
+	struct request r = *open_at(c, 0);
+	c->open_first = (c->open_first + 1) % c->open_cap;
+	c->open_cnt--;
+	return r;
 }
 
 /* `O` and hex digits, not `OK`. */
@@ -342,12 +366,10 @@ struct err *reach_reply(struct reach_conn *c, struct reach_reply *ret)
 		if (e)
 			return e;
 		bool is_final = !(r.flags & REACH_RUNS) || !is_output(&c->reply);
-		if (is_final) {
-			c->open_first = (c->open_first + 1) % c->open_cap;
-			c->open_cnt--;
-		}
-		if (r.is_own) {
-			take_features(c);
+		if (is_final)
+			pop_open(c);
+		if (r.own != OWN_NONE) {
+			take_own(c, &r);
 			continue;
 		}
 		*ret = (struct reach_reply){.tag = r.tag, .payload = gdb_span_make(c->reply.data, c->reply.len), .is_final = is_final};
@@ -357,8 +379,47 @@ struct err *reach_reply(struct reach_conn *c, struct reach_reply *ret)
 
 size_t reach_open_cnt(const struct reach_conn *c)
 {
-	size_t own_cnt = c->open_cnt && open_at(c, 0)->is_own;
+	size_t own_cnt = 0;
+	while (own_cnt < c->open_cnt && open_at(c, own_cnt)->own != OWN_NONE)
+		own_cnt++;
 	return c->open_cnt - own_cnt;
+}
+
+struct err *reach_is_ready(struct reach_conn *c, bool *ret)
+{
+	*ret = false;
+	if (c->is_dead)
+		return err_new(ERR_IO, "the connection is gone");
+	struct err *e = push_out(c);
+	for (bool did_fill = false; !e;) {
+		if (!c->has_pending)
+			e = next_packet(c, &c->pending, &c->has_pending);
+		if (e)
+			break;
+		if (!c->has_pending && did_fill)
+			break;
+		if (!c->has_pending) {
+			did_fill = true;
+			e = fill(c);
+			continue;
+		}
+		*ret = open_at(c, 0)->own == OWN_NONE;
+		if (*ret)
+			break;
+		c->has_pending = false;
+		e = expand_reply(c, &c->pending);
+		if (!e) {
+			struct request r = pop_open(c);
+			take_own(c, &r);
+			e = push_out(c);
+		}
+	}
+	return e;
+}
+
+bool reach_is_sending(const struct reach_conn *c)
+{
+	return c->sent_off < send_limit(c);
 }
 
 static struct err *ask_text(struct reach_conn *c, const char *text, struct gdb_span *ret)
@@ -386,20 +447,23 @@ struct err *reach_ask(struct reach_conn *c, struct gdb_span *ret, const char *fm
 	return e;
 }
 
-struct err *reach_learn(struct reach_conn *c)
+/* The reply to the connection's own first request. */
+static struct err *await_own(struct reach_conn *c)
 {
-	if (c->has_features)
-		return NULL;
 	struct gdb_packet p;
 	struct err *e = await_packet(c, false, &p);
 	if (!e)
 		e = expand_reply(c, &p);
 	if (e)
 		return e;
-	c->open_first = (c->open_first + 1) % c->open_cap;
-	c->open_cnt--;
-	take_features(c);
+	struct request r = pop_open(c);
+	take_own(c, &r);
 	return NULL;
+}
+
+struct err *reach_learn(struct reach_conn *c)
+{
+	return c->has_features ? NULL : await_own(c);
 }
 
 struct err *reach_resync(struct reach_conn *c)
@@ -425,22 +489,19 @@ struct err *reach_resync(struct reach_conn *c)
 	return e;
 }
 
-static struct err *handshake(struct reach_conn *c)
+static struct err *greet(struct reach_conn *c)
 {
-	struct gdb_span reply;
 	/* An ack for whatever it thinks it sent, as LLDB and GDB begin. */
-	struct err *e = send_mark(c, '+');
-	if (!e)
-		e = reach_ask(c, &reply, "QStartNoAckMode");
+	buf_add_ch(&c->out, '+');
+	buf_add_str(reach_begin(c), "QStartNoAckMode");
+	struct err *e = send_as(c, (struct request){.own = OWN_HELLO});
 	if (e)
 		return e;
-	c->is_noack = c->in.is_noack = gdb_span_is(reply, "OK");
-	drop_sent(c);
 	buf_add_str(reach_begin(c), "qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386");
-	return send_as(c, (struct request){.is_own = true});
+	return send_as(c, (struct request){.own = OWN_FEATURES});
 }
 
-struct err *reach_conn_new(struct reach_link link, const struct reach_wait *wait, struct reach_conn **ret)
+struct err *reach_conn_begin(struct reach_link link, const struct reach_wait *wait, struct reach_conn **ret)
 {
 	struct reach_conn *c = calloc(1, sizeof(*c));
 	if (!c) {
@@ -450,13 +511,26 @@ struct err *reach_conn_new(struct reach_link link, const struct reach_wait *wait
 	c->link = link;
 	c->wait = *wait;
 	c->in.max_raw_len = MAX_REPLY_LEN;
-	struct err *e = handshake(c);
-	if (e) {
+	struct err *e = greet(c);
+	if (e)
 		reach_conn_free(c);
+	else
+		*ret = c;
+	return e;
+}
+
+struct err *reach_conn_new(struct reach_link link, const struct reach_wait *wait, struct reach_conn **ret)
+{
+	struct reach_conn *c = NULL;
+	struct err *e = reach_conn_begin(link, wait, &c);
+	if (e)
 		return e;
-	}
-	*ret = c;
-	return NULL;
+	e = await_own(c);
+	if (e)
+		reach_conn_free(c);
+	else
+		*ret = c;
+	return e;
 }
 
 const struct gdb_features *reach_features(const struct reach_conn *c)
@@ -485,14 +559,14 @@ int reach_conn_fd(const struct reach_conn *c)
 
 bool reach_has_item(const struct reach_conn *c)
 {
-	return c->in.pos < c->in.in.len;
+	return c->has_pending || c->in.pos < c->in.in.len;
 }
 
 static bool skip_acks(struct reach_conn *c)
 {
-	while (c->in.pos < c->in.in.len && c->in.in.data[c->in.pos] == '+')
+	while (!c->has_pending && c->in.pos < c->in.in.len && c->in.in.data[c->in.pos] == '+')
 		c->in.pos++;
-	return c->in.pos < c->in.in.len;
+	return reach_has_item(c);
 }
 
 struct err *reach_peek(struct reach_conn *c, bool *ret_has_item)

@@ -25,6 +25,8 @@ const char *reach_kind_name(enum reach_kind k);
 /* Takes the link, also on failure. Agrees on no-ack mode where there is one (one round trip) and asks qSupported, whose answer is read with
  * whatever comes next. Errors: timeout, cancelled, io; bad_input "not a gdb remote server". */
 _must_use_ struct err *reach_conn_new(struct reach_link link, const struct reach_wait *wait, struct reach_conn **ret);
+/* The same without waiting: the link may still be connecting, and what is asked waits for no-ack mode. What is wrong shows later. */
+_must_use_ struct err *reach_conn_begin(struct reach_link link, const struct reach_wait *wait, struct reach_conn **ret);
 void reach_conn_free(struct reach_conn *c);
 /* From now on. */
 void reach_set_wait(struct reach_conn *c, const struct reach_wait *wait);
@@ -47,6 +49,10 @@ struct reach_reply {
 _must_use_ struct err *reach_reply(struct reach_conn *c, struct reach_reply *ret);
 /* Writes and reads what can be now, waiting for nothing: whether there is more than acknowledgements, so that reach_reply() is worth it. */
 _must_use_ struct err *reach_peek(struct reach_conn *c, bool *ret_has_item);
+/* The same, and whether a whole reply is there, so that reach_reply() will not wait. */
+_must_use_ struct err *reach_is_ready(struct reach_conn *c, bool *ret);
+/* Whether something of what was sent has not gone out: then poll(2) for that, too. */
+bool reach_is_sending(const struct reach_conn *c);
 /* Writes what can be written now of what was sent; waits for nothing. */
 _must_use_ struct err *reach_flush(struct reach_conn *c);
 /* Replies still to come, and requests not yet written because of ack mode or a full socket. */

@@ -122,6 +122,20 @@ static struct err *open_unix(const struct reach_url *u, const struct reach_wait 
 	return e ? e : reach_link_fd(fd, ret);
 }
 
+struct err *reach_link_again(int fd, struct reach_link *ret)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	if (getpeername(fd, (struct sockaddr *)&sa, &len) || len <= sizeof(sa_family_t))
+		return err_new(ERR_UNSUPPORTED, "the connection has no address");
+	_cleanup_close_ int again = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (again < 0 || (connect(again, (struct sockaddr *)&sa, len) && errno != EINPROGRESS))
+		return err_os(errno, "connecting");
+	int on = 1;
+	setsockopt(again, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* of a unix socket there is no such thing */
+	return reach_link_fd(take_fd(again), ret);
+}
+
 /* `-- HOST` keeps ssh from taking a host for an option, which reach_url_parse() refuses, too. */
 static struct err *open_ssh(const struct reach_url *u, const char *command, const char *subsystem, struct reach_link *ret)
 {

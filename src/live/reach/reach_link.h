@@ -31,6 +31,10 @@ _must_use_ struct err *reach_link_open(const struct reach_url *u, const struct r
 /* A link over a connected descriptor (takes it). */
 _must_use_ struct err *reach_link_fd(int fd, struct reach_link *ret);
 
+/* Begins to connect to where the socket `fd` is connected to, waiting for nothing: what is wrong shows when it is written to. Error
+ * unsupported when it is no socket of TCP or a path. */
+_must_use_ struct err *reach_link_again(int fd, struct reach_link *ret);
+
 /* Closes and, when a process is behind it, waits until that has ended, at most a second before it is killed. */
 void reach_link_close(struct reach_link *l);
 

@@ -29,7 +29,7 @@ static struct err *open_gdb(const struct reach_url *u, const struct reach_wait *
 	struct err *e = reach_link_open(u, wait, "command -v scry >/dev/null && exec scry platform --stdio", NULL, &link);
 	if (!e)
 		e = err_prefix(reach_conn_new(link, wait, &c), "%s", u->peer);
-	return e ? e : reach_peer_gdb(c, ret);
+	return e ? e : reach_peer_lanes(c, wait, ret);
 }
 
 static struct err *open_sftp(const struct reach_url *u, const struct reach_wait *wait, struct reach_peer **ret)

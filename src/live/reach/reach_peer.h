@@ -21,17 +21,6 @@ enum reach_op {
 	REACH_SHA256, /* where `has_sha256` */
 };
 
-struct reach_req {
-	enum reach_op op;
-	uint64_t tag;
-	const char *path;     /* LOOK OPEN HASH SHA256 */
-	uint64_t fd;	      /* STAT READ WRITE CLOSE */
-	uint64_t off, len;    /* READ WRITE, bytes */
-	const void *data;     /* WRITE */
-	uint32_t flags, mode; /* OPEN: GDB_O_*, permissions of a new file */
-	bool may_compress;    /* READ */
-};
-
 #define REACH_MAX_ID_LEN 32
 
 /* What is known of a file there. All of it is the server's word. */
@@ -40,8 +29,21 @@ struct reach_meta {
 	uint64_t len;		      /* bytes */
 	int64_t mtime;		      /* seconds */
 	uint32_t mode;		      /* as st_mode, or permissions only */
+	uint32_t dev, ino;	      /* low bits of them; 0: not known */
 	uint8_t id[REACH_MAX_ID_LEN]; /* build-id */
 	unsigned id_len;	      /* 0: not known */
+};
+
+struct reach_req {
+	enum reach_op op;
+	uint64_t tag;
+	const char *path;     /* LOOK OPEN READ HASH SHA256 */
+	uint64_t fd;	      /* STAT READ WRITE CLOSE */
+	uint64_t off, len;    /* READ WRITE, bytes; HASH: len, how long the file is */
+	const void *data;     /* WRITE */
+	uint32_t flags, mode; /* OPEN: GDB_O_*, permissions of a new file */
+	bool may_compress;    /* READ */
+	const struct reach_meta *meta; /* READ, may be null: the file as it was when it was opened */
 };
 
 enum reach_hash { REACH_NO_HASH, REACH_MD5, REACH_XXH3 };
@@ -77,7 +79,9 @@ struct reach_peer {
 	enum reach_hash hash;
 	bool has_sha256, has_compression;
 	bool must_close;    /* it keeps files open when we are gone */
+	bool has_spare;	    /* a HASH asked now holds up no READ */
 	unsigned stray_cnt; /* answers that nobody waits for any more */
+	uint64_t window_len; /* bytes that were worth having on their way at once, so far; the fetch's own */
 	uint64_t wire_len;  /* bytes received so far */
 	uint64_t turn_cnt;  /* see reach_turn_cnt() */
 };
@@ -94,6 +98,8 @@ _must_use_ struct err *reach_peer_gdb(struct reach_conn *c, struct reach_peer **
 /* Over a connection that stays the caller's, who may find answers on it that nobody waits for any more when the peer is closed. Waits for
  * those that are due now. */
 _must_use_ struct err *reach_peer_over(struct reach_conn *c, struct reach_peer **ret);
+/* The same, and several connections to it where that is faster: lldb-server has a process for each. */
+_must_use_ struct err *reach_peer_lanes(struct reach_conn *c, const struct reach_wait *wait, struct reach_peer **ret);
 /* SFTP version 3 over a link (taken, also on failure). */
 _must_use_ struct err *reach_peer_sftp(struct reach_link link, const struct reach_wait *wait, struct reach_peer **ret);
 

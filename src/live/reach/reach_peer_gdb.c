@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files over the gdb remote protocol. Each kind of server has its limits, measured (docs/remote.md): lldb-server is fastest with 256 KiB at
- * once and reads wrong bytes beyond 4 GiB; gdbserver cuts answers to its packet and refuses what lies beyond 2 GiB; QEMU answers one
- * request at a time.
+ * Files over the gdb remote protocol. Each kind of server has its limits, measured (docs/remote.md): lldb-server reads wrong bytes beyond
+ * 4 GiB; gdbserver cuts answers to its packet and refuses what lies beyond 2 GiB; QEMU answers one request at a time.
  */
 #include "live/reach/reach_peer.h"
 
@@ -118,7 +117,6 @@ static void learn(struct gdb_peer *g)
 		break;
 	case REACH_LLDB:
 		p->hash = REACH_MD5;
-		p->chunk_len = 128 << 10;
 		p->max_off = 1ull << 32;
 		break;
 	case REACH_GDBSERVER:
@@ -252,7 +250,8 @@ again:;
 				return err_new(ERR_BAD_INPUT, "the server's answer to fstat has %zu bytes, not %d", f.data.len,
 					       GDB_STAT_LEN);
 			ret->meta = (struct reach_meta){
-				.has_len = true, .len = st.size, .has_mtime = true, .mtime = st.mtime, .has_mode = true, .mode = st.mode};
+				.has_len = true, .len = st.size, .has_mtime = true, .mtime = st.mtime, .has_mode = true, .mode = st.mode,
+				.dev = st.dev, .ino = st.ino};
 		}
 		break;
 	case REACH_READ:
