@@ -273,53 +273,87 @@ static const char *const lib_folders[] = {"",
 					  "/usr/lib",
 					  "/usr/local/lib"};
 
-/* One round: each name in one folder, all at once. Those that are there leave `todo`. */
-static struct err *fetch_from(struct remote *r, const char *folder, struct names *todo, struct names *seen, struct names *found)
+/* Where a name may be: paths, owned, the first `cnt` of which are to be tried. */
+struct search {
+	char *local; /* where the cache has it, owned: what a job's context is */
+	char *paths[ARRAY_LEN(lib_folders) + 1];
+	size_t cnt;
+};
+
+static struct err *make_search(struct remote *r, const char *own, const char *name, struct search *s)
+{
+	for (size_t k = 0; k < ARRAY_LEN(lib_folders); k++) {
+		const char *folder = k ? lib_folders[k] : own;
+		char *path;
+		if (k && !strcmp(folder, own))
+			continue;
+		if (asprintf(&path, "%s/%s", folder, name) < 0)
+			return &err_nomem;
+		if (reach_cache_is_missing(r->cache, r->url.peer, path))
+			free(path);
+		else
+			s->paths[s->cnt++] = path;
+	}
+	return NULL;
+}
+
+/* What became of a name: it is noted where it was not, and the file goes to what was got. */
+static struct err *take_job(struct remote *r, struct reach_fetch_job *j, struct names *found)
+{
+	struct search *s = (struct search *)j->ctx;
+	bool is_missing = j->err && j->err->kind == ERR_NOT_FOUND;
+	for (size_t i = 0; i < s->cnt && (s->paths[i] != j->path || is_missing); i++) {
+		reach_cache_put_missing(r->cache, r->url.peer, s->paths[i]);
+		if (s->paths[i] == j->path)
+			break;
+	}
+	struct err *e = s->local ? add_name(found, strdup(s->local)) : NULL;
+	if (!e && (j->is_done || (j->err && !is_missing)))
+		e = add_file(r, j->path, take_ptr(s->local), take_ptr(j->err));
+	return e;
+}
+
+/* All names at once, each in one folder after the other until it is there; what is nowhere is said. All move to `seen`. */
+static struct err *fetch_named(struct remote *r, const char *own, struct names *todo, struct names *seen, struct names *found)
 {
 	size_t cnt = todo->cnt;
 	struct reach_fetch_job *jobs = calloc(cnt + 1, sizeof(*jobs));
-	char **locals = calloc(cnt + 1, sizeof(*locals));
-	char **paths = calloc(cnt + 1, sizeof(*paths));
-	struct err *e = jobs && locals && paths ? NULL : &err_nomem;
+	struct search *all = calloc(cnt + 1, sizeof(*all));
+	struct err *e = jobs && all ? NULL : &err_nomem;
 	unsigned job_cnt = 0;
 	for (size_t i = 0; i < cnt && !e; i++) {
-		if (asprintf(&paths[i], "%s/%s", folder, todo->all[i]) < 0)
-			e = &err_nomem;
-		else if (!reach_cache_is_missing(r->cache, r->url.peer, paths[i]))
-			jobs[job_cnt++] = (struct reach_fetch_job){.path = paths[i], .ctx = &locals[i]};
+		struct search *s = &all[i];
+		e = make_search(r, own, todo->all[i], s);
+		if (!e && s->cnt)
+			jobs[job_cnt++] = (struct reach_fetch_job){
+				.path = s->paths[0], .next_paths = (const char *const *)&s->paths[1], .ctx = &s->local};
 	}
 	if (!e && job_cnt)
 		e = fetch_jobs(r, jobs, job_cnt);
 	for (unsigned k = 0; k < job_cnt && jobs; k++) {
-		struct reach_fetch_job *j = &jobs[k];
-		size_t i = (size_t)((char **)j->ctx - locals);
-		bool is_missing = j->err && j->err->kind == ERR_NOT_FOUND;
-		if (is_missing)
-			reach_cache_put_missing(r->cache, r->url.peer, j->path);
-		if (!e && (j->is_done || (j->err && !is_missing))) {
-			if (locals[i])
-				e = add_name(found, strdup(locals[i]));
-			if (!e)
-				e = add_file(r, j->path, take_ptr(locals[i]), take_ptr(j->err));
-			if (!e)
-				e = add_name(seen, take_ptr(todo->all[i]));
-		}
-		err_free(j->err);
+		size_t before = r->got->cnt;
+		if (!e)
+			e = take_job(r, &jobs[k], found);
+		size_t i = (size_t)((struct search *)jobs[k].ctx - all);
+		if (!e && r->got->cnt > before)
+			e = add_name(seen, take_ptr(todo->all[i]));
+		err_free(jobs[k].err);
 	}
-	size_t kept = 0;
-	for (size_t i = 0; i < cnt; i++) {
-		if (todo->all[i])
-			todo->all[kept++] = todo->all[i];
+	for (size_t i = 0; i < cnt && !e; i++) {
+		char *name = take_ptr(todo->all[i]);
+		if (!name)
+			continue;
+		e = add_file(r, name, NULL, err_new(ERR_NOT_FOUND, "%s: is in none of the usual folders there", name));
+		struct err *also = add_name(seen, name);
+		e = e ? e : also;
 	}
-	todo->cnt = kept;
-	for (size_t i = 0; i < cnt; i++) {
-		if (paths)
-			free(paths[i]);
-		if (locals)
-			free(locals[i]);
+	todo->cnt = e ? cnt : 0;
+	for (size_t i = 0; i < cnt && all; i++) {
+		for (size_t k = 0; k < all[i].cnt; k++)
+			free(all[i].paths[k]);
+		free(all[i].local);
 	}
-	free(paths);
-	free(locals);
+	free(all);
 	free(jobs);
 	return e;
 }
@@ -332,16 +366,7 @@ static struct err *fetch_libs(struct remote *r, const char *local)
 	_cleanup_free_ char *own = slash ? strndup(r->url.path, (size_t)(slash - r->url.path)) : NULL;
 	struct err *e = own ? add_needed(local, &todo, &seen) : &err_nomem;
 	while (!e && todo.cnt && seen.cnt < MAX_LIBS) {
-		for (size_t k = 0; !e && k < ARRAY_LEN(lib_folders) && todo.cnt; k++)
-			e = fetch_from(r, *lib_folders[k] ? lib_folders[k] : own, &todo, &seen, &found);
-		/* What is nowhere is said once. */
-		for (size_t i = 0; i < todo.cnt && !e; i++) {
-			e = add_file(r, todo.all[i], NULL,
-				     err_new(ERR_NOT_FOUND, "%s: is in none of the usual folders there", todo.all[i]));
-			if (!e)
-				e = add_name(&seen, take_ptr(todo.all[i]));
-		}
-		todo.cnt = e ? todo.cnt : 0;
+		e = fetch_named(r, own, &todo, &seen, &found);
 		struct names next = found;
 		found = (struct names){0};
 		for (size_t i = 0; i < next.cnt && !e; i++)

@@ -207,12 +207,19 @@ def lldb_rows(args):
     server = there("lldb-server-19", "platform", "--server", "--listen", "*:6200")
     for ms, bar in ((0, 0.65), (20, 0.35)):
         way = Way(args, 6200, ms)
-        idle = lldb_file(way)[0]
-        theirs = statistics.median(lldb_file(way, f"file {THERE}/big")[0] - idle for _ in range(2))
-        ours = statistics.median(fresh_get(args, way, THERE + "/big")[0] for _ in range(3))
-        row(f"100 MiB from lldb-server-19, +{ms} ms: {ours:.2f} s, lldb-19 {theirs:.2f} s", f"{ours / theirs:.2f}", f"<= {bar}", ours / theirs <= bar)
+        # In turn, so that what else the machine does falls on all of them.
+        idle, theirs, copied, ours = [], [], [], []
+        for _ in range(3):
+            idle.append(lldb_file(way)[0])
+            theirs.append(lldb_file(way, f"file {THERE}/big")[0])
+            ours.append(fresh_get(args, way, THERE + "/big")[0])
+            if not ms:
+                copied.append(lldb_file(way, f"platform get-file {THERE}/big {ROOT}/theirs")[0])
+        idle, ours, theirs = statistics.median(idle), statistics.median(ours), statistics.median(theirs)
+        row(f"100 MiB from lldb-server-19, +{ms} ms: {ours:.2f} s, lldb-19 {theirs - idle:.2f} s", f"{ours / (theirs - idle):.2f}", f"<= {bar}",
+            ours / (theirs - idle) <= bar)
         if not ms:
-            theirs = lldb_file(way, f"platform get-file {THERE}/big {ROOT}/theirs")[0] - idle
+            theirs = statistics.median(copied) - idle
             row(f"the same beside platform get-file: {theirs:.2f} s", f"{ours / theirs:.2f}", "<= 0.2", ours / theirs <= 0.2)
         way.close()
     way = Way(args, 6200, 20)

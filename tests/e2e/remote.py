@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -131,7 +132,6 @@ def test_sizes():
             if t.startswith("vFile:size"):
                 return b"F%x" % size if kind == "lldb" else b""
             if t.startswith("vFile:fstat"):
-                import struct
                 return b"F40;" + escape(struct.pack(">7I3Q3I", 1, 2, 0o100755, 1, 0, 0, 0, size, 4096, 1, 0, 0, 0))
             return b"E03" if t.startswith("qModuleInfo") else None
         s = Fake({"/bin/prog": BODY}, kind, hook=huge)
@@ -422,6 +422,108 @@ def test_libs():
     s.close()
 
 
+def test_lanes():
+    """A large file of lldb-server comes over several connections, and over the first alone where the others are of no use."""
+    body = BODY * 3
+    seen = {}
+
+    def watch(then=None):
+        seen.clear()
+
+        def hook(s, t, raw):
+            seen.setdefault(t[:11], []).append(s.mine.number)
+            return then(s, t, raw) if then else None
+        return hook
+
+    def lanes(what, then=None, *words, body=body):
+        new_store()
+        s = Fake({"/bin/prog": body}, hook=watch(then))
+        r = get(s.url("/bin/prog"), *words)
+        ok(r.returncode == 0 and r.body == body, what, r.stderr)
+        s.close()
+        return s
+    s = lanes("a large file over several connections")
+    ok(s.connections == 4 and s.given == len(body), "four, and no byte twice", (s.connections, s.given))
+    ok(len(seen["vFile:MD5:2"]) == 1, "the hash is asked for once", seen["vFile:MD5:2"])
+    s = lanes("a smaller one", body=body[:4 << 20 - 1])
+    ok(s.connections == 1, "over one", s.connections)
+
+    def others(answer, prefix=""):
+        def hook(s, t, raw):
+            if s.mine.number == 1 or not t.startswith(prefix):
+                return None
+            if answer is Gone:
+                raise Gone
+            return answer
+        return hook
+    lanes("others that end at once", others(Gone))
+    lanes("others that say nothing", others((b"",)))
+    lanes("others that do not have it", others(b"F-1,2", "vFile:open"))
+    lanes("others without no-ack mode", others(b"", "QStart"))
+    lanes("others that end when they are asked for bytes", others(Gone, "vFile:pread"))
+    lanes("others that end when they are asked for the hash", others(Gone, "vFile:MD5"))
+    ok(len(seen["vFile:MD5:2"]) > 1 and 1 in seen["vFile:MD5:2"], "what they were asked is asked again", seen["vFile:MD5:2"])
+    lanes("others that say nothing when they are asked for bytes", others((b"",), "vFile:pread"), "--stall", "5")
+    lanes("others that say noise", others((b"x" * 200000,), "vFile:pread"))
+    s = lanes("others that have another version of it", others(b"F40;" + escape(struct.pack(">7I3Q3I", 1, 2, 0o100755, 1, 0, 0, 0, len(body), 4096, 1, 0, 5, 0)),
+                                                             "vFile:fstat"))
+    ok(set(seen["vFile:pread"]) == {1}, "which are not read from", set(seen["vFile:pread"]))
+    new_store()
+    s = Fake({"/bin/prog": body}, hook=others(b"F80000;" + b"x" * 0x80000, "vFile:pread"))
+    r = get(s.url("/bin/prog"))
+    ok(r.returncode and "bytes where" in r.stderr and not blobs() or r.body == body, "others that send more than was asked for", r.stderr)
+    s.close()
+
+
+def test_many():
+    """Many small libraries, and a server that opens few files at once."""
+    cc = shutil.which("cc")
+    if not cc:
+        skip("many libraries", "there is no cc")
+        return
+    folder = ROOT + "/many"
+    os.mkdir(folder)
+    names = [f"libmany{i}.so" for i in range(40)]
+    for i, name in enumerate(names):
+        with open(folder + "/x.c", "w") as f:
+            f.write(f"int many{i}(void) {{ return {i}; }}\n")
+        subprocess.run([cc, "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id", "-o", f"{folder}/{name}", folder + "/x.c"], check=True)
+    subprocess.run([cc, "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id,--no-as-needed", "-o", folder + "/app", folder + "/x.c", "-L" + folder,
+                    *[f"-l:{n}" for n in names]], check=True)
+    places = ("/there", "/usr/lib/x86_64-linux-gnu", "/usr/local/lib")
+    files = {f"{places[i % 3]}/{n}": open(f"{folder}/{n}", "rb").read() for i, n in enumerate(names)}
+    files["/there/app"] = open(folder + "/app", "rb").read()
+    for kind in ("lldb", "gdbserver", "plain"):
+        new_store()
+        state = {"open": set(), "most": 0}
+
+        def few(s, t, raw):
+            if t.startswith("vFile:open"):
+                if len(state["open"]) >= 7:
+                    return b"F-1,18"
+                answer = s.answer(t, s.mine.fds)
+                if not answer.startswith(b"F-1"):
+                    state["open"].add(answer[1:])
+                    state["most"] = max(state["most"], len(state["open"]))
+                return answer
+            if t.startswith("vFile:close"):
+                state["open"].discard(raw[12:])
+            return None
+        s = Fake(files, kind, hook=few)
+        for again in (False, True):
+            given = s.given
+            r = scry("get", "--libs", s.url("/there/app"), "-o", f"{ROOT}/many-{kind}", "--json")
+            good = r.returncode == 0 and all(open(f"{ROOT}/many-{kind}/{p.rsplit('/', 1)[1]}", "rb").read() == body for p, body in files.items())
+            ok(good, f"{kind}: 40 libraries of three folders{', again' if again else ''}", r.stderr)
+            if kind != "plain" and again:
+                ok(s.given == given, f"{kind}: of which no byte came twice", s.given - given)
+            if kind != "lldb":  # which closes what a client leaves open
+                ok(not state["open"], f"{kind}: all that was opened was closed", state)
+            state["open"].clear()
+        ok(state["most"] <= 7, f"{kind}: never more open than it can")
+        s.close()
+
+
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server")
 
 
@@ -574,7 +676,7 @@ def test_qemu(program):
 
 def main():
     try:
-        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_ssh, test_real):
+        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_lanes, test_many, test_ssh, test_real):
             if len(sys.argv) < 2 or test.__name__[5:] in sys.argv[1:]:
                 test()
     finally:

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A gdb remote server of a few lines, which lies as it is told: files by path, and hooks that change what is answered."""
 import hashlib
+import re
 import socket
 import struct
 import threading
 
-ESCAPED = {ord(c) for c in "#$}*"}
-
-
 def escape(data):
-    out = bytearray()
-    for b in data:
-        out += bytes((0x7d, b ^ 0x20)) if b in ESCAPED else bytes((b,))
-    return bytes(out)
+    return re.sub(rb"[#$}*]", lambda m: bytes((0x7d, m.group()[0] ^ 0x20)), data)
 
 
 def packet(raw):
@@ -24,7 +19,8 @@ class Gone(Exception):
 
 
 class Fake:
-    """`kind` is lldb, gdbserver or plain (no no-ack mode). `hook(server, text, raw)` may give the raw answer to a request, or None; it may raise Gone.
+    """`kind` is lldb, gdbserver or plain (no no-ack mode). `hook(server, text, raw)` may give the raw answer to a request, or None; it may raise Gone;
+    `server.mine.number` is the number of its connection.
     `wire(server, bytes)` may change what is sent. Counted: bytes of files given out, connections, requests."""
 
     def __init__(self, files, kind="lldb", hook=None, wire=None, features=None, mtime=1700000000):
@@ -34,6 +30,7 @@ class Fake:
         self.lock = threading.Lock()
         self.given = self.connections = self.requests = 0
         self.escaped = {}
+        self.mine = threading.local()  # of the thread of a connection: its number, from 1, and its open files
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.open_sockets = []
@@ -48,10 +45,11 @@ class Fake:
                 c = self.socket.accept()[0]
             except OSError:
                 return
+            c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as servers have it
             with self.lock:
                 self.connections += 1
                 self.open_sockets.append(c)
-            threading.Thread(target=self.serve, args=(c,), daemon=True).start()
+            threading.Thread(target=self.serve, args=(c, self.connections), daemon=True).start()
 
     def close(self):
         self.socket.shutdown(socket.SHUT_RDWR)
@@ -65,8 +63,9 @@ class Fake:
     def send(self, c, data):
         c.sendall(self.wire(self, data) if self.wire else data)
 
-    def serve(self, c):
+    def serve(self, c, number):
         data, noack, fds = b"", False, {}
+        self.mine.number, self.mine.fds = number, fds
         try:
             while True:
                 while b"#" not in data or len(data) < data.index(b"#") + 3:

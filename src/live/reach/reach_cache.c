@@ -23,6 +23,7 @@ struct reach_cache {
 	char *root;
 	uid_t uid; /* its owner's, which is another than ours under sudo */
 	uint64_t limit_len;
+	char boot[37]; /* which start of this machine it is */
 };
 
 static const char *const folders[] = {"blobs", "keys", "partial", "locks"};
@@ -39,6 +40,33 @@ static struct err *make_folder(const char *path, bool is_first, uid_t *uid)
 		return err_new(ERR_DENIED, "%s: is not a folder that nobody else can write to", path);
 	*uid = st.st_uid;
 	return NULL;
+}
+
+/* A line of hex digits and dashes. */
+static bool take_boot(struct gdb_span *s, char ret[37])
+{
+	struct gdb_span line;
+	if (!gdb_next_field(s, '\n', &line) || line.len > 36)
+		return false;
+	for (size_t i = 0; i < line.len; i++) {
+		if (gdb_digit(line.s[i]) < 0 && line.s[i] != '-')
+			return false;
+		ret[i] = line.s[i];
+	}
+	ret[line.len] = '\0';
+	return true;
+}
+
+/* Which start of this machine it is (random(4)); "" where that is not told, and equal to nothing then. */
+static void put_boot(char ret[37])
+{
+	ret[0] = '\0';
+	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char text[64];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	struct gdb_span s = gdb_span_make(text, n < 0 ? 0 : (size_t)n);
+	if (!take_boot(&s, ret))
+		ret[0] = '\0';
 }
 
 struct err *reach_cache_open(const char *root, uint64_t limit_len, struct reach_cache **ret)
@@ -68,6 +96,7 @@ struct err *reach_cache_open(const char *root, uint64_t limit_len, struct reach_
 		return &err_nomem;
 	}
 	c->uid = uid;
+	put_boot(c->boot);
 	c->limit_len = limit_len ? limit_len : REACH_CACHE_LIMIT_LEN;
 	*ret = c;
 	return NULL;
@@ -186,21 +215,6 @@ static bool take_text(struct gdb_span *s, const char *name, char *ret, size_t ca
 	return is_good;
 }
 
-/* A line of hex digits and dashes. */
-static bool take_boot(struct gdb_span *s, char ret[37])
-{
-	struct gdb_span line;
-	if (!gdb_next_field(s, '\n', &line) || line.len > 36)
-		return false;
-	for (size_t i = 0; i < line.len; i++) {
-		if (gdb_digit(line.s[i]) < 0 && line.s[i] != '-')
-			return false;
-		ret[i] = line.s[i];
-	}
-	ret[line.len] = '\0';
-	return true;
-}
-
 static bool read_entry(struct gdb_span s, struct reach_entry *ret)
 {
 	struct gdb_span line;
@@ -266,32 +280,18 @@ static int64_t ns_of(struct timespec ts)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Which start of this machine it is (random(4)); "" where that is not told, and equal to nothing then. */
-static void put_boot(char ret[37])
+static bool is_as_noted(const struct reach_cache *c, const struct reach_entry *e, const struct stat *st)
 {
-	ret[0] = '\0';
-	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	char text[64];
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	struct gdb_span s = gdb_span_make(text, n < 0 ? 0 : (size_t)n);
-	if (!take_boot(&s, ret))
-		ret[0] = '\0';
-}
-
-static bool is_as_noted(const struct reach_entry *e, const struct stat *st)
-{
-	char boot[37];
-	put_boot(boot);
 	return (uint64_t)st->st_size == e->len && st->st_ino == e->ino && ns_of(st->st_mtim) == e->mtime_ns &&
-	       ns_of(st->st_ctim) == e->ctime_ns && *boot && !strcmp(boot, e->boot);
+	       ns_of(st->st_ctim) == e->ctime_ns && *c->boot && !strcmp(c->boot, e->boot);
 }
 
-static void note(struct reach_entry *e, const struct stat *st)
+static void note(const struct reach_cache *c, struct reach_entry *e, const struct stat *st)
 {
 	e->ino = st->st_ino;
 	e->mtime_ns = ns_of(st->st_mtim);
 	e->ctime_ns = ns_of(st->st_ctim);
-	put_boot(e->boot);
+	memcpy(e->boot, c->boot, sizeof(e->boot));
 }
 
 /* Whole or not at all for everybody who looks, but not synced: an entry is worth nothing after a power cut, and what is left of it is no
@@ -323,6 +323,16 @@ static struct err *put_entry(struct reach_cache *c, const char *key, const struc
 	struct err *err = !path || text.failed ? &err_nomem : write_small(path, text.data, text.len);
 	buf_fini(&text);
 	return err;
+}
+
+/* The same entry under another key: another name of it where that can be, which costs next to nothing. */
+static struct err *link_entry(struct reach_cache *c, const char *key, const char *other, const struct reach_entry *e)
+{
+	_cleanup_free_ char *from = path_of(c, "keys", key);
+	_cleanup_free_ char *to = path_of(c, "keys", other);
+	if (!from || !to)
+		return &err_nomem;
+	return link(from, to) ? put_entry(c, other, e) : NULL;
 }
 
 /* Whether the bytes of a blob have the hash its name says. */
@@ -362,12 +372,12 @@ static bool check_blob(struct reach_cache *c, struct reach_entry *e, bool fully,
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return false;
-	*ret_moved = !is_as_noted(e, &st);
+	*ret_moved = !is_as_noted(c, e, &st);
 	if ((*ret_moved || fully) && !is_intact(fd, e->sha256, e->len)) {
 		unlink(path);
 		return false;
 	}
-	note(e, &st);
+	note(c, e, &st);
 	*ret_path = take_ptr(path);
 	return true;
 }
@@ -438,19 +448,31 @@ static void release(struct reach_cache_sink *s, const struct reach_fetch_job *jo
 	}
 }
 
-/* Takes the lock of a key: -1 and errno EWOULDBLOCK when somebody has it. A lock that was removed under our hands is none. */
-static int lock(const char *path, int how)
+static int open_lock(const struct reach_cache *c, const char *name)
 {
-	for (unsigned i = 0; i < 100; i++) {
-		struct stat mine, there;
-		_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (fd < 0 || flock(fd, how))
-			return -1;
-		if (!fstat(fd, &mine) && !stat(path, &there) && mine.st_ino == there.st_ino)
-			return take_fd(fd);
-	}
-	errno = EWOULDBLOCK;
+	_cleanup_free_ char *path = path_of(c, "locks", name);
+	return path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+}
+
+/* Takes the right to a key, which ends when the descriptor is closed: -1 and errno EWOULDBLOCK when somebody has it. Of one file each key
+ * has a byte, so that no file has to be made for it. */
+static int lock_key(const struct reach_cache *c, const char *key)
+{
+	char digits[16];
+	snprintf(digits, sizeof(digits), "%.15s", key);
+	struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)strtoull(digits, NULL, 16), .l_len = 1};
+	_cleanup_close_ int fd = open_lock(c, "keys");
+	if (fd >= 0 && !fcntl(fd, F_OFD_SETLK, &byte))
+		return take_fd(fd);
+	errno = errno == EACCES && fd >= 0 ? EWOULDBLOCK : errno;
 	return -1;
+}
+
+/* Keeps those who publish (`how` LOCK_SH) and whoever prunes (LOCK_EX) apart. */
+static int lock_all(const struct reach_cache *c, int how)
+{
+	_cleanup_close_ int fd = open_lock(c, "prune");
+	return fd < 0 || flock(fd, how) ? -1 : take_fd(fd);
 }
 
 static bool take(struct reach_cache_sink *s, struct reach_fetch_job *job, const char *key, char **ret_path)
@@ -508,15 +530,14 @@ static struct err *place(void *ctx, struct reach_fetch_job *job, bool is_last, e
 		free(h);
 		return sha256_try();
 	}
-	_cleanup_free_ char *lock_path = path_of(c, "locks", h->key);
 	_cleanup_free_ char *part_path = path_of(c, "partial", h->key);
 	h->job = job;
-	h->lock_fd = lock_path && part_path ? lock(lock_path, LOCK_EX | LOCK_NB) : -1;
+	h->lock_fd = lock_key(c, h->key);
 	if (h->lock_fd < 0) {
-		bool is_busy = errno == EWOULDBLOCK;
+		int failed = errno;
 		free(h);
 		*ret = REACH_PLACE_BUSY;
-		return is_busy ? NULL : lock_path && part_path ? err_os(errno, "%s: cannot lock", lock_path) : &err_nomem;
+		return failed == EWOULDBLOCK ? NULL : err_os(failed, "%s/locks: cannot lock", c->root);
 	}
 	h->next = s->own;
 	s->own = h;
@@ -529,7 +550,7 @@ static struct err *place(void *ctx, struct reach_fetch_job *job, bool is_last, e
 	uint8_t identity[REACH_IDENTITY_LEN];
 	struct err *e = identity_of(s, job, identity);
 	if (!e)
-		e = reach_part_open(part_path, identity, job->meta.len, ret_part);
+		e = !part_path ? &err_nomem : reach_part_open(part_path, identity, job->meta.len, ret_part);
 	if (e)
 		release(s, job);
 	*ret = REACH_PLACE_PART;
@@ -542,10 +563,11 @@ static struct err *publish(void *ctx, struct reach_fetch_job *job, struct reach_
 	struct reach_cache_sink *s = ctx;
 	struct reach_cache *c = s->cache;
 	_cleanup_free_ char *path = blob_path(c, sha256);
-	_cleanup_free_ char *prune_path = path_of(c, "locks", "prune");
-	_cleanup_close_ int prune_fd = prune_path ? lock(prune_path, LOCK_SH) : -1;
+	_cleanup_close_ int prune_fd = lock_all(c, LOCK_SH);
 	struct stat st;
-	struct err *e = path ? reach_part_publish(part, path, 0400) : &err_nomem;
+	struct err *e = !path	       ? &err_nomem
+			: prune_fd < 0 ? err_os(errno, "%s/locks: cannot lock", c->root)
+				       : reach_part_publish(part, path, 0400);
 	reach_part_close(part);
 	if (!e && stat(path, &st))
 		e = err_os(errno, "%s", path);
@@ -555,22 +577,20 @@ static struct err *publish(void *ctx, struct reach_fetch_job *job, struct reach_
 	}
 	struct reach_entry entry = {.len = job->meta.len};
 	memcpy(entry.sha256, sha256, SHA256_LEN);
-	note(&entry, &st);
+	note(c, &entry, &st);
 	snprintf(entry.peer, sizeof(entry.peer), "%s", s->peer);
 	snprintf(entry.path, sizeof(entry.path), "%s", job->path);
 	to_hex(job->meta.id, job->meta.id_len, entry.id);
 	entry.id[2 * job->meta.id_len] = '\0';
-	char key[HEX_LEN];
-	static const enum key_kind kinds[] = {KEY_ID, KEY_PATH};
-	bool is_kept = false;
-	for (size_t i = 0; i < ARRAY_LEN(kinds) && !e; i++) {
-		if (key_of(kinds[i], s->peer, job->path, &job->meta, key)) {
-			e = put_entry(c, key, &entry);
-			is_kept = true;
-		}
-	}
-	if (!e && !is_kept && key_of(KEY_LAST, s->peer, job->path, &job->meta, key))
-		e = put_entry(c, key, &entry);
+	char first[HEX_LEN], second[HEX_LEN];
+	bool has_id = key_of(KEY_ID, s->peer, job->path, &job->meta, first);
+	bool has_path = key_of(KEY_PATH, s->peer, job->path, &job->meta, has_id ? second : first);
+	if (!has_id && !has_path)
+		has_id = key_of(KEY_LAST, s->peer, job->path, &job->meta, first);
+	if (!e && (has_id || has_path))
+		e = put_entry(c, first, &entry);
+	if (!e && has_id && has_path)
+		e = link_entry(c, first, second, &entry);
 	release(s, job);
 	if (!e)
 		*(char **)job->ctx = take_ptr(path);
@@ -733,50 +753,39 @@ static struct err *prune_partial(void *ctx, const char *path, const char *name)
 	struct stat st;
 	char key[HEX_LEN];
 	snprintf(key, sizeof(key), "%.64s", name);
-	_cleanup_free_ char *lock_path = path_of(p->c, "locks", key);
-	if (!lock_path || stat(path, &st) || (!p->is_all && time(NULL) - st.st_mtime < PARTIAL_S))
+	if (stat(path, &st) || (!p->is_all && time(NULL) - st.st_mtime < PARTIAL_S))
 		return NULL;
-	_cleanup_close_ int fd = lock(lock_path, LOCK_EX | LOCK_NB);
+	_cleanup_close_ int fd = lock_key(p->c, key);
 	uint64_t len = len_at(path);
 	if (fd >= 0 && !unlink(path))
 		p->freed_len += len;
 	return NULL;
 }
 
-/* Entries of files that were missing a while ago, and what is no entry. */
+/* An entry to choose from; those of files that were missing a while ago, and what is no entry, go. */
 static struct err *prune_key(void *ctx, const char *path, const char *name)
 {
 	struct prune *p = ctx;
+	struct reach_cache_row row = {0};
 	struct stat st;
-	struct reach_entry *e = malloc(sizeof(*e));
-	if (e && !load_entry(p->c, path, e, &st) && !stat(path, &st) && time(NULL) - st.st_mtime >= MISSING_S)
-		unlink(path);
-	free(e);
-	return NULL;
-}
-
-static struct err *prune_lock(void *ctx, const char *path, const char *name)
-{
-	if (!strcmp(name, "prune"))
-		return NULL;
-	_cleanup_close_ int fd = lock(path, LOCK_EX | LOCK_NB);
-	if (fd >= 0)
+	if (load_entry(p->c, path, &row.entry, &st)) {
+		row.used_s = st.st_mtime;
+		return strlen(name) != HEX_LEN - 1 || add_row(&p->rows, &row, name) ? NULL : &err_nomem;
+	}
+	if (!stat(path, &st) && time(NULL) - st.st_mtime >= MISSING_S)
 		unlink(path);
 	return NULL;
 }
 
 struct err *reach_cache_prune(struct reach_cache *c, uint64_t limit_len, uint64_t *ret_freed_len)
 {
-	_cleanup_free_ char *prune_path = path_of(c, "locks", "prune");
-	_cleanup_close_ int fd = prune_path ? lock(prune_path, LOCK_EX) : -1;
+	_cleanup_close_ int fd = lock_all(c, LOCK_EX);
 	if (fd < 0)
-		return prune_path ? err_os(errno, "%s: cannot lock", prune_path) : &err_nomem;
+		return err_os(errno, "%s/locks: cannot lock", c->root);
 	struct prune p = {.c = c, .rows = {.c = c}, .is_all = !limit_len};
 	if (limit_len == UINT64_MAX)
 		limit_len = c->limit_len;
 	struct err *e = each(c, "keys", prune_key, &p);
-	if (!e)
-		e = each(c, "keys", collect, &p.rows);
 	/* Blobs by last use; the first that does not fit goes, and with it all that were used before. */
 	uint64_t len = 0;
 	size_t keep_cnt = 0;
@@ -810,8 +819,6 @@ struct err *reach_cache_prune(struct reach_cache *c, uint64_t limit_len, uint64_
 		e = each(c, "blobs", prune_blob, &p);
 	if (!e)
 		e = each(c, "partial", prune_partial, &p);
-	if (!e)
-		e = each(c, "locks", prune_lock, &p);
 	free(rows);
 	*ret_freed_len = p.freed_len;
 	return e;

@@ -12,7 +12,7 @@
  *   blobs/SHA256        bytes, complete and checked
  *   keys/HASH           entries (reach_entry_read()); the mtime is the last use
  *   partial/HASH[.map]  files on their way (reach_part.h)
- *   locks/HASH          held (flock) by whoever fetches that file; gone with its process
+ *   locks/keys          a byte for each file, held (fcntl) by whoever fetches that file; gone with its process
  *
  * Any number of processes at once.
  */

@@ -15,7 +15,12 @@
 #define FIRST_WINDOW_CHUNKS 4
 #define MAX_WINDOW_LEN (8u << 20)
 /* Files open there at once. */
-#define MAX_FILES 64
+#define MAX_FILES 200
+/* Requests of a file when it is opened (early()), which nobody holds back. */
+#define EARLY_CNT 5
+/* Bytes of small files that are on their way before it is known how fast the link is. */
+#define MAX_EARLY_LEN (4u << 20)
+#define SLOT_CNT 2048
 /* A window that has stopped growing: below this rate on the wire, bytes/s, compression costs less than it saves (measured, docs/remote.md).
  */
 #define COMPRESS_RATE 30e6
@@ -35,7 +40,8 @@ enum job_stage {
 struct reach_job_state {
 	enum job_stage stage;
 	uint64_t fd;
-	bool is_open;
+	bool is_open, is_open_asked;
+	bool is_early; /* all of it was asked for when it was opened */
 	struct reach_part *part;
 	struct reach_meta stat; /* as it was when it was opened */
 	bool has_stat;
@@ -59,7 +65,7 @@ struct reach_job_state {
 	bool has_hash, is_hash_asked, is_stat_asked, has_second, is_end_asked, has_end;
 	uint8_t hash[16];
 	struct reach_meta second;
-	int second_errno;
+	int open_errno, second_errno;
 };
 
 struct slot {
@@ -75,8 +81,8 @@ struct fetch {
 	unsigned job_cnt, first_job; /* jobs before it need nothing more submitted */
 	const struct reach_sink *sink;
 	struct slot *slots;
-	unsigned slot_cap, slot_hint, open_cnt, file_cnt;
-	uint64_t flying_len, window_len;
+	unsigned slot_hint, open_cnt, file_cnt, max_file_cnt;
+	uint64_t flying_len;
 	/* Growth: bytes of answers and on the wire since the window was last judged. */
 	uint64_t epoch_ns, epoch_len, epoch_wire_len;
 	double best_rate, wire_rate;
@@ -95,8 +101,8 @@ static struct err *submit(struct fetch *f, unsigned job_idx, struct reach_req re
 {
 	unsigned i = f->slot_hint;
 	while (f->slots[i].is_used)
-		i = (i + 1) % f->slot_cap;
-	f->slot_hint = (i + 1) % f->slot_cap;
+		i = (i + 1) % SLOT_CNT;
+	f->slot_hint = (i + 1) % SLOT_CNT;
 	f->slots[i] = (struct slot){.job_idx = job_idx, .op = req.op, .off = req.off, .len = req.len, .is_used = true};
 	f->open_cnt++;
 	if (req.op == REACH_READ) {
@@ -110,9 +116,10 @@ static struct err *submit(struct fetch *f, unsigned job_idx, struct reach_req re
 static struct err *submit_read(struct fetch *f, unsigned job_idx, uint64_t off, uint64_t len)
 {
 	bool is_slow = f->flat_cnt && f->wire_rate > 0 && f->wire_rate < COMPRESS_RATE;
-	return submit(
-		f, job_idx,
-		(struct reach_req){.op = REACH_READ, .fd = f->jobs[job_idx].state->fd, .off = off, .len = len, .may_compress = is_slow});
+	const struct reach_fetch_job *j = &f->jobs[job_idx];
+	struct reach_req req = {.op = REACH_READ, .path = j->path, .fd = j->state->fd, .off = off, .len = len, .may_compress = is_slow};
+	req.meta = j->state->has_stat ? &j->state->stat : NULL;
+	return submit(f, job_idx, req);
 }
 
 /* The next block to ask for, SIZE_MAX: none is left. */
@@ -151,16 +158,27 @@ static struct err *read_more(struct fetch *f, unsigned job_idx, bool *ret_did)
 	return submit_read(f, job_idx, off, len);
 }
 
+static struct err *ask_open(struct fetch *f, unsigned job_idx)
+{
+	f->file_cnt++;
+	f->jobs[job_idx].state->is_open_asked = true;
+	return submit(f, job_idx, (struct reach_req){.op = REACH_OPEN, .path = f->jobs[job_idx].path, .flags = GDB_O_RDONLY});
+}
+
+static struct err *ask_hash(struct fetch *f, unsigned job_idx)
+{
+	struct reach_job_state *s = f->jobs[job_idx].state;
+	s->is_hash_asked = true;
+	return submit(f, job_idx, (struct reach_req){.op = REACH_HASH, .path = f->jobs[job_idx].path, .len = f->jobs[job_idx].meta.len});
+}
+
 /* Everything is asked for: what compares it with the file there, in the same pipeline. */
 static struct err *ask_checks(struct fetch *f, unsigned job_idx, bool *ret_did)
 {
-	struct reach_fetch_job *j = &f->jobs[job_idx];
-	struct reach_job_state *s = j->state;
+	struct reach_job_state *s = f->jobs[job_idx].state;
 	*ret_did = true;
-	if (f->p->hash != REACH_NO_HASH && !s->is_hash_asked) {
-		s->is_hash_asked = true;
-		return submit(f, job_idx, (struct reach_req){.op = REACH_HASH, .path = j->path});
-	}
+	if (f->p->hash != REACH_NO_HASH && !s->is_hash_asked)
+		return ask_hash(f, job_idx);
 	if (s->has_stat && !s->is_stat_asked) {
 		s->is_stat_asked = true;
 		return submit(f, job_idx, (struct reach_req){.op = REACH_STAT, .fd = s->fd});
@@ -185,15 +203,20 @@ static struct err *push_job(struct fetch *f, unsigned job_idx, bool *ret_did)
 	case STAGE_LOOK:
 		s->stage = STAGE_LOOKING;
 		*ret_did = true;
-		return submit(f, job_idx, (struct reach_req){.op = REACH_LOOK, .path = j->path});
+		e = submit(f, job_idx, (struct reach_req){.op = REACH_LOOK, .path = j->path});
+		/* What may turn out to be needless costs less than to wait. */
+		return e || f->p->is_lent || f->file_cnt >= f->max_file_cnt ? e : ask_open(f, job_idx);
 	case STAGE_OPEN:
-		if (f->file_cnt >= MAX_FILES)
+		if (f->file_cnt >= f->max_file_cnt)
 			return NULL;
-		f->file_cnt++;
 		s->stage = STAGE_OPENING;
 		*ret_did = true;
-		return submit(f, job_idx, (struct reach_req){.op = REACH_OPEN, .path = j->path, .flags = GDB_O_RDONLY});
+		return ask_open(f, job_idx);
 	case STAGE_READING:
+		if (f->p->has_spare && f->p->hash != REACH_NO_HASH && !s->is_hash_asked) {
+			*ret_did = true;
+			return ask_hash(f, job_idx);
+		}
 		e = read_more(f, job_idx, ret_did);
 		return e || *ret_did ? e : ask_checks(f, job_idx, ret_did);
 	case STAGE_LOOKING:
@@ -209,8 +232,8 @@ static struct err *push_job(struct fetch *f, unsigned job_idx, bool *ret_did)
 
 static bool has_room(const struct fetch *f)
 {
-	return f->open_cnt < MIN(f->p->max_open_cnt, f->slot_cap - MAX_FILES) &&
-	       (!f->flying_len || f->flying_len + chunk_len(f) <= f->window_len);
+	return f->open_cnt < MIN(f->p->max_open_cnt, SLOT_CNT - EARLY_CNT * MAX_FILES) &&
+	       (!f->flying_len || f->flying_len + chunk_len(f) <= f->p->window_len);
 }
 
 /* In order, so that the first file is there first. */
@@ -230,17 +253,23 @@ static struct err *fill_window(struct fetch *f)
 
 /* --- a job's life --- */
 
+static struct err *close_file(struct fetch *f, unsigned job_idx)
+{
+	struct reach_job_state *s = f->jobs[job_idx].state;
+	if (!s->is_open)
+		return NULL;
+	s->is_open = false;
+	f->file_cnt--;
+	return submit(f, job_idx, (struct reach_req){.op = REACH_CLOSE, .fd = s->fd});
+}
+
 /* No more of it: closes it there. */
 static struct err *close_job(struct fetch *f, unsigned job_idx)
 {
 	struct reach_job_state *s = f->jobs[job_idx].state;
 	s->stage = STAGE_OVER;
 	f->progress.done_cnt++;
-	if (!s->is_open)
-		return NULL;
-	s->is_open = false;
-	f->file_cnt--;
-	return submit(f, job_idx, (struct reach_req){.op = REACH_CLOSE, .fd = s->fd});
+	return close_file(f, job_idx);
 }
 
 static void end_part(const struct reach_sink *sink, struct reach_fetch_job *j, bool keep)
@@ -325,9 +354,38 @@ static struct err *begin_reading(struct fetch *f, unsigned job_idx)
 			bits_set(s->asked, i);
 	}
 	reach_part_want(s->part, f->p->hash);
+	if (s->is_early && s->stage == STAGE_BUSY) {
+		/* What was asked for early came while nobody wanted it. */
+		s->is_early = s->is_hash_asked = s->is_stat_asked = s->is_end_asked = false;
+		s->has_hash = s->has_second = s->has_end = false;
+	}
+	if (s->is_early)
+		bits_set(s->asked, 0);
 	s->stage = STAGE_READING;
 	f->progress.done_len += reach_part_done_len(s->part);
 	return look_for_firsts(f, &f->jobs[job_idx]);
+}
+
+/*
+ * It is open. A small file of which it is known that it is not here is asked for at once with all that compares it, in the order in which it
+ * would be otherwise; whether it is wanted is known when the first of the answers comes.
+ */
+static struct err *opened(struct fetch *f, unsigned job_idx)
+{
+	struct reach_fetch_job *j = &f->jobs[job_idx];
+	struct reach_job_state *s = j->state;
+	uint64_t len = j->meta.len;
+	s->stage = STAGE_STATTING;
+	struct err *e = submit(f, job_idx, (struct reach_req){.op = REACH_STAT, .fd = s->fd});
+	if (e || !j->meta.id_len || !j->meta.has_len || !len || len > chunk_len(f) || f->flying_len + len > MAX_EARLY_LEN)
+		return e;
+	s->is_early = s->is_stat_asked = s->is_end_asked = true;
+	e = submit_read(f, job_idx, 0, len);
+	if (!e && f->p->hash != REACH_NO_HASH)
+		e = ask_hash(f, job_idx);
+	if (!e)
+		e = submit(f, job_idx, (struct reach_req){.op = REACH_STAT, .fd = s->fd});
+	return e ? e : submit_read(f, job_idx, len, 1);
 }
 
 /* Asks the sink. */
@@ -343,8 +401,8 @@ static struct err *place(struct fetch *f, unsigned job_idx, bool is_last)
 		f->progress.total_len += j->meta.len;
 	switch (where) {
 	case REACH_PLACE_LATER:
-		s->stage = STAGE_OPEN;
-		return NULL;
+		s->stage = s->is_open_asked ? STAGE_OPENING : STAGE_OPEN;
+		return s->is_open ? opened(f, job_idx) : NULL;
 	case REACH_PLACE_BUSY:
 		s->stage = STAGE_BUSY;
 		return NULL;
@@ -487,7 +545,7 @@ static struct err *data_came(struct fetch *f, unsigned job_idx, const struct slo
 	struct reach_fetch_job *j = &f->jobs[job_idx];
 	struct reach_job_state *s = j->state;
 	s->reads_open--;
-	if (s->stage == STAGE_OVER)
+	if (s->stage == STAGE_OVER || s->stage == STAGE_BUSY)
 		return NULL;
 	if (a->data.len > slot->len)
 		return fail_job(f, job_idx,
@@ -512,6 +570,9 @@ static struct err *data_came(struct fetch *f, unsigned job_idx, const struct slo
 				err_new(ERR_BAD_INPUT, "%s: it ends at byte %llu, and the server says that it has %llu", j->path,
 					(unsigned long long)slot->off, (unsigned long long)j->meta.len),
 				false);
+	/* From before, and asked for all the same. */
+	if (s->is_early && reach_part_has(s->part, slot->off, a->data.len))
+		return NULL;
 	struct err *e = reach_part_write(s->part, slot->off, a->data.s, a->data.len);
 	if (e)
 		return fail_job(f, job_idx, e, true);
@@ -535,7 +596,7 @@ static struct err *check(struct fetch *f, unsigned job_idx, uint8_t sha256[SHA25
 	struct reach_fetch_job *j = &f->jobs[job_idx];
 	struct reach_job_state *s = j->state;
 	uint8_t hash[16], id[REACH_MAX_ID_LEN] = {0};
-	if (s->has_second && (s->second_errno || s->second.len != s->stat.len || s->second.mtime != s->stat.mtime))
+	if (s->has_stat && s->has_second && (s->second_errno || s->second.len != s->stat.len || s->second.mtime != s->stat.mtime))
 		return err_new(ERR_STALE, "%s: was changed there while it was read; try again", j->path);
 	unsigned id_len = reach_elf_id(reach_part_read, s->part, id);
 	if (j->meta.id_len && (j->meta.id_len != id_len || memcmp(j->meta.id, id, id_len))) {
@@ -578,6 +639,42 @@ static bool is_complete(const struct fetch *f, const struct reach_job_state *s)
 	       (f->p->hash == REACH_NO_HASH || (s->is_hash_asked && s->has_hash)) && (!s->has_stat || s->has_second);
 }
 
+/* It is not to be had by that path: by its next one, else not at all. */
+static struct err *open_failed(struct fetch *f, unsigned job_idx)
+{
+	struct reach_fetch_job *j = &f->jobs[job_idx];
+	struct reach_job_state *s = j->state;
+	int os_errno = s->open_errno;
+	/* One that is too many waits until another is closed. */
+	if ((os_errno == EMFILE || os_errno == ENFILE) && f->file_cnt) {
+		f->max_file_cnt = f->file_cnt;
+		s->stage = STAGE_LOOK;
+	} else if ((os_errno == ENOENT || os_errno == ENOTDIR) && j->next_paths && *j->next_paths) {
+		j->path = *j->next_paths++;
+		s->stage = STAGE_LOOK;
+	} else {
+		return fail_job(f, job_idx, reach_file_err(os_errno, j->path), true);
+	}
+	s->open_errno = 0;
+	return NULL;
+}
+
+static struct err *open_answered(struct fetch *f, unsigned job_idx, const struct reach_answer *a)
+{
+	struct reach_job_state *s = f->jobs[job_idx].state;
+	s->is_open_asked = false;
+	if (a->os_errno) {
+		f->file_cnt--;
+		s->open_errno = a->os_errno;
+		return s->stage == STAGE_OPENING ? open_failed(f, job_idx) : NULL;
+	}
+	s->fd = a->value;
+	s->is_open = true;
+	if (s->stage == STAGE_OVER)
+		return close_file(f, job_idx);
+	return s->stage == STAGE_OPENING ? opened(f, job_idx) : NULL;
+}
+
 static struct err *answered(struct fetch *f, const struct slot *slot, const struct reach_answer *a)
 {
 	unsigned i = slot->job_idx;
@@ -586,18 +683,14 @@ static struct err *answered(struct fetch *f, const struct slot *slot, const stru
 	struct err *e = NULL;
 	switch (slot->op) {
 	case REACH_LOOK:
+		if (s->stage != STAGE_LOOKING)
+			break;
 		j->meta = a->meta;
-		e = place(f, i, false);
+		e = s->open_errno ? open_failed(f, i) : place(f, i, false);
 		break;
 	case REACH_OPEN:
-		if (a->os_errno) {
-			f->file_cnt--;
-			return fail_job(f, i, reach_file_err(a->os_errno, j->path), true);
-		}
-		s->fd = a->value;
-		s->is_open = true;
-		s->stage = STAGE_STATTING;
-		return submit(f, i, (struct reach_req){.op = REACH_STAT, .fd = s->fd});
+		e = open_answered(f, i, a);
+		break;
 	case REACH_STAT:
 		e = statted(f, i, a);
 		break;
@@ -625,7 +718,7 @@ static struct err *answered(struct fetch *f, const struct slot *slot, const stru
 
 static void grow_window(struct fetch *f)
 {
-	if (f->epoch_len < f->window_len)
+	if (f->epoch_len < f->p->window_len)
 		return;
 	uint64_t now = reach_now_ns();
 	double rate = (double)f->epoch_len * 1e9 / (double)(now - f->epoch_ns + 1);
@@ -637,7 +730,7 @@ static void grow_window(struct fetch *f)
 	f->best_rate = MAX(f->best_rate, rate);
 	uint64_t max_len = MIN((uint64_t)MAX_WINDOW_LEN, chunk_len(f) * f->p->max_open_cnt);
 	if (f->flat_cnt < 3)
-		f->window_len = MIN(f->window_len * 2, max_len);
+		f->p->window_len = MIN(f->p->window_len * 2, max_len);
 	f->epoch_ns = now;
 	f->epoch_len = 0;
 	f->epoch_wire_len = f->p->wire_len;
@@ -671,12 +764,16 @@ static struct err *run(struct fetch *f)
 	for (; f->p->stray_cnt; f->p->stray_cnt--) {
 		struct reach_answer a;
 		struct err *e = f->p->ops->next(f->p, &a);
+		if (!e && a.op == REACH_OPEN && !a.os_errno) {
+			f->p->stray_cnt++;
+			e = f->p->ops->submit(f->p, &(struct reach_req){.op = REACH_CLOSE, .fd = a.value});
+		}
 		if (e)
 			return e;
 	}
 	for (;;) {
 		/* The chunk is known with the first answer. */
-		f->window_len = MAX(f->window_len, FIRST_WINDOW_CHUNKS * chunk_len(f));
+		f->p->window_len = MAX(f->p->window_len, FIRST_WINDOW_CHUNKS * chunk_len(f));
 		struct err *e = fill_window(f);
 		if (e)
 			return e;
@@ -693,7 +790,7 @@ static struct err *run(struct fetch *f)
 		e = f->p->ops->next(f->p, &a);
 		if (e)
 			return e;
-		if (a.tag >= f->slot_cap || !f->slots[a.tag].is_used)
+		if (a.tag >= SLOT_CNT || !f->slots[a.tag].is_used)
 			return err_new(ERR_BAD_INPUT, "the server answers a request nobody made");
 		struct slot slot = f->slots[a.tag];
 		f->slots[a.tag].is_used = false;
@@ -724,9 +821,9 @@ static void free_state(const struct reach_sink *sink, struct reach_fetch_job *j)
 
 struct err *reach_fetch(struct reach_peer *p, struct reach_fetch_job *jobs, unsigned job_cnt, const struct reach_sink *sink)
 {
-	struct fetch f = {.p = p, .jobs = jobs, .job_cnt = job_cnt, .sink = sink, .slot_cap = 1024};
+	struct fetch f = {.p = p, .jobs = jobs, .job_cnt = job_cnt, .sink = sink, .max_file_cnt = MAX_FILES};
 	f.progress.job_cnt = job_cnt;
-	f.slots = calloc(f.slot_cap, sizeof(*f.slots));
+	f.slots = calloc(SLOT_CNT, sizeof(*f.slots));
 	struct err *e = f.slots ? NULL : &err_nomem;
 	for (unsigned i = 0; i < job_cnt && !e; i++) {
 		jobs[i].state = calloc(1, sizeof(*jobs[i].state));

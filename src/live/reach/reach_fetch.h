@@ -10,6 +10,9 @@
  */
 struct reach_fetch_job {
 	const char *path; /* there; borrowed */
+	/* May be null: where else to look for it, one after the other while it is not there, ended by null; borrowed. `path` becomes the
+	 * one where it was, or the last. */
+	const char *const *next_paths;
 	void *ctx;	  /* the caller's */
 	bool wants_first; /* what a listing needs comes first, see reach_sink.first */
 

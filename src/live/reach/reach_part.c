@@ -20,13 +20,13 @@
 #define MAP_HEAD_LEN 48
 
 struct reach_part {
-	char *path, *map_path;
+	char *path, *map_path; /* null: a file of one block needs no map, it is there or not */
 	int fd, map_fd;
 	uint64_t len, done_len;
 	size_t block_cnt;
 	uint64_t *have;	      /* a bit for each block that is whole */
 	uint32_t *filled_len; /* bytes of each block that came */
-	uint8_t *block;	      /* REACH_BLOCK_LEN */
+	uint8_t *block;	      /* room for one */
 	/* Hashes go over the blocks in order, as far as they are there. */
 	size_t hashed_cnt;
 	struct sha256 *sha;
@@ -59,12 +59,18 @@ void reach_part_close(struct reach_part *p)
 	free(p);
 }
 
+static void unlink_all(const struct reach_part *p)
+{
+	unlink(p->path);
+	if (p->map_path)
+		unlink(p->map_path);
+}
+
 void reach_part_drop(struct reach_part *p)
 {
 	if (!p)
 		return;
-	unlink(p->path);
-	unlink(p->map_path);
+	unlink_all(p);
 	reach_part_close(p);
 }
 
@@ -110,14 +116,18 @@ static void add_hashes(struct reach_part *p, const uint8_t *bytes, size_t len)
 		XXH3_128bits_update(p->xxh, bytes, len);
 }
 
-/* Hashes the blocks that are there up to the first that is not. Block `at` is in p->block, SIZE_MAX: none is. */
-static void hash_on(struct reach_part *p, size_t at)
+/* Hashes the blocks that are there up to the first that is not. `bytes` are those of block `at`, SIZE_MAX: none are at hand. */
+static void hash_on(struct reach_part *p, size_t at, const uint8_t *bytes)
 {
 	for (; p->hashed_cnt < p->block_cnt && bits_get(p->have, p->hashed_cnt); p->hashed_cnt++) {
 		size_t len = block_len(p, p->hashed_cnt);
-		if (p->hashed_cnt != at && pread_all(p->fd, p->block, len, (uint64_t)p->hashed_cnt * REACH_BLOCK_LEN) != len)
+		if (p->hashed_cnt == at) {
+			add_hashes(p, bytes, len);
+			continue;
+		}
+		if (pread_all(p->fd, p->block, len, (uint64_t)p->hashed_cnt * REACH_BLOCK_LEN) != len)
 			return; /* reach_part_finish() will say so */
-		at = SIZE_MAX;
+		at = SIZE_MAX; /* whose bytes may have lain there */
 		add_hashes(p, p->block, len);
 	}
 }
@@ -152,7 +162,7 @@ static void resume(struct reach_part *p, const uint8_t head[MAP_HEAD_LEN])
 static struct err *start_anew(struct reach_part *p, const uint8_t head[MAP_HEAD_LEN])
 {
 	struct statvfs fs;
-	if (ftruncate(p->map_fd, 0) || ftruncate(p->fd, 0))
+	if ((p->map_path && ftruncate(p->map_fd, 0)) || ftruncate(p->fd, 0))
 		return err_os(errno, "%s: cannot empty it", p->path);
 	/* A length that is a lie is refused before it takes the room of everybody else. */
 	bool fits = fstatvfs(p->fd, &fs) || p->len / fs.f_frsize < fs.f_bavail;
@@ -164,6 +174,8 @@ static struct err *start_anew(struct reach_part *p, const uint8_t head[MAP_HEAD_
 		return err_fix(err_os(failed, "%s: no room for %llu bytes", p->path, (unsigned long long)p->len),
 			       "make room, or `scry cache prune`");
 	}
+	if (!p->map_path)
+		return NULL;
 	struct err *e = pwrite_all(p->map_fd, p->map_path, head, MAP_HEAD_LEN, 0);
 	if (!e && ftruncate(p->map_fd, (off_t)(MAP_HEAD_LEN + p->block_cnt * sizeof(uint64_t))))
 		e = err_os(errno, "%s: cannot set its length", p->map_path);
@@ -177,14 +189,15 @@ static struct err *make(const char *path, const uint8_t identity[REACH_IDENTITY_
 	p->block_cnt = (size_t)(len / REACH_BLOCK_LEN + (len % REACH_BLOCK_LEN != 0));
 	if (len > (uint64_t)1 << 46)
 		return err_new(ERR_BAD_INPUT, "the server says that the file has %llu bytes", (unsigned long long)len);
-	if (asprintf(&p->path, "%s", path) < 0 || asprintf(&p->map_path, "%s.map", path) < 0)
+	if (!(p->path = strdup(path)) || (p->block_cnt > 1 && asprintf(&p->map_path, "%s.map", path) < 0))
 		return &err_nomem;
 	/* O_NOFOLLOW: in a folder of somebody else's the name could lead elsewhere. */
 	p->fd = open(p->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (p->fd < 0)
 		return err_os(errno, "%s: cannot write", p->path);
-	p->map_fd = open(p->map_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (p->map_fd < 0)
+	if (p->map_path)
+		p->map_fd = open(p->map_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (p->map_path && p->map_fd < 0)
 		return err_os(errno, "%s: cannot write", p->map_path);
 	uint8_t head[MAP_HEAD_LEN];
 	memcpy(head, MAP_MAGIC, 8);
@@ -194,17 +207,16 @@ static struct err *make(const char *path, const uint8_t identity[REACH_IDENTITY_
 	struct stat st;
 	bool is_same = false;
 	uint8_t was[MAP_HEAD_LEN];
-	if (!fstat(p->fd, &st) && (uint64_t)st.st_size == len && pread_all(p->map_fd, was, sizeof(was), 0) == sizeof(was))
+	if (p->map_path && !fstat(p->fd, &st) && (uint64_t)st.st_size == len && pread_all(p->map_fd, was, sizeof(was), 0) == sizeof(was))
 		is_same = !memcmp(was, head, sizeof(was));
 	struct err *e = is_same ? NULL : start_anew(p, head);
 	if (e) {
-		unlink(p->path);
-		unlink(p->map_path);
+		unlink_all(p);
 		return e;
 	}
 	p->have = calloc(bits_words(p->block_cnt) + 1, sizeof(*p->have));
 	p->filled_len = calloc(p->block_cnt + 1, sizeof(*p->filled_len));
-	p->block = malloc(REACH_BLOCK_LEN);
+	p->block = malloc(block_len(p, 0) + 1);
 	p->xxh = XXH3_createState();
 	if (!p->have || !p->filled_len || !p->block || !p->xxh)
 		return &err_nomem;
@@ -260,30 +272,36 @@ size_t reach_part_read(void *part, uint64_t off, uint8_t *dst, size_t len)
 	return reach_part_has(p, off, len) ? pread_all(p->fd, dst, len, off) : 0;
 }
 
-static struct err *block_done(struct reach_part *p, size_t i)
+/* Block `i` is whole; `bytes` are its bytes, null: they came in pieces. */
+static struct err *block_done(struct reach_part *p, size_t i, const uint8_t *bytes)
 {
 	size_t len = block_len(p, i);
-	if (pread_all(p->fd, p->block, len, (uint64_t)i * REACH_BLOCK_LEN) != len)
+	if (!bytes && pread_all(p->fd, p->block, len, (uint64_t)i * REACH_BLOCK_LEN) != len)
 		return err_new(ERR_IO, "%s: what was written cannot be read", p->path);
-	uint64_t sum = checksum(p->block, len);
-	struct err *e = pwrite_all(p->map_fd, p->map_path, &sum, sizeof(sum), MAP_HEAD_LEN + i * sizeof(sum));
+	bytes = bytes ? bytes : p->block;
+	uint64_t sum = checksum(bytes, len);
+	struct err *e = NULL;
+	if (p->map_path)
+		e = pwrite_all(p->map_fd, p->map_path, &sum, sizeof(sum), MAP_HEAD_LEN + i * sizeof(sum));
 	if (e)
 		return e;
 	bits_set(p->have, i);
-	hash_on(p, i);
+	hash_on(p, i, bytes);
 	return NULL;
 }
 
 struct err *reach_part_write(struct reach_part *p, uint64_t off, const void *bytes, size_t len)
 {
 	struct err *e = pwrite_all(p->fd, p->path, bytes, len, off);
+	const uint8_t *at = bytes;
 	while (!e && len) {
 		size_t i = (size_t)(off / REACH_BLOCK_LEN);
 		size_t n = MIN(len, REACH_BLOCK_LEN - (size_t)(off % REACH_BLOCK_LEN));
 		p->filled_len[i] += (uint32_t)n;
 		p->done_len += n;
 		if (p->filled_len[i] == block_len(p, i))
-			e = block_done(p, i);
+			e = block_done(p, i, n == block_len(p, i) ? at : NULL);
+		at += n;
 		off += n;
 		len -= n;
 	}
@@ -292,7 +310,7 @@ struct err *reach_part_write(struct reach_part *p, uint64_t off, const void *byt
 
 struct err *reach_part_finish(struct reach_part *p, uint8_t ret_sha256[SHA256_LEN], uint8_t ret_hash[16])
 {
-	hash_on(p, SIZE_MAX);
+	hash_on(p, SIZE_MAX, NULL);
 	if (p->hashed_cnt != p->block_cnt)
 		return err_new(ERR_IO, "%s: what was written cannot be read", p->path);
 	memset(ret_hash, 0, 16);
@@ -315,6 +333,7 @@ struct err *reach_part_publish(struct reach_part *p, const char *path, uint32_t 
 		return err_os(errno, "%s: cannot close", p->path);
 	if (rename(p->path, path))
 		return err_os(errno, "%s: cannot rename into place", path);
-	unlink(p->map_path);
+	if (p->map_path)
+		unlink(p->map_path);
 	return NULL;
 }

@@ -79,6 +79,7 @@ struct reach_peer {
 	enum reach_hash hash;
 	bool has_sha256, has_compression;
 	bool must_close;    /* it keeps files open when we are gone */
+	bool is_lent;	    /* the connection is another's, on which nothing is left open */
 	bool has_spare;	    /* a HASH asked now holds up no READ */
 	unsigned stray_cnt; /* answers that nobody waits for any more */
 	uint64_t window_len; /* bytes that were worth having on their way at once, so far; the fetch's own */

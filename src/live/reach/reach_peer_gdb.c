@@ -19,7 +19,6 @@ struct gdb_peer {
 	struct reach_meta look; /* of the LOOK whose parts are coming */
 	struct buf plain;	/* a decompressed block */
 	bool is_learned, is_extended;
-	bool is_borrowed; /* the connection is another's */
 };
 
 /* The tag of a packet: the request's, its operation and part. Tags of callers have 56 bits. */
@@ -278,7 +277,7 @@ static struct err *flush(struct reach_peer *p)
 static void gdb_free(struct reach_peer *p)
 {
 	struct gdb_peer *g = (struct gdb_peer *)p;
-	if (!g->is_borrowed)
+	if (!p->is_lent)
 		reach_conn_free(g->c);
 	buf_fini(&g->plain);
 	free(g);
@@ -319,7 +318,7 @@ struct err *reach_peer_over(struct reach_conn *c, struct reach_peer **ret)
 	struct gdb_peer *g = e ? NULL : peer_new(c);
 	if (!g)
 		return e ? e : &err_nomem;
-	g->is_borrowed = true;
+	g->base.is_lent = true;
 	learn(g);
 	*ret = &g->base;
 	return NULL;
