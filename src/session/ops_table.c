@@ -264,6 +264,8 @@ static const struct ops_param p_trace[] = {
 	{.name = "times", .type = OPS_FLAG, .letter = 'T', .help = "how long each call took"},
 	{.name = "string_max", .type = OPS_INT, .letter = 's', .value = "N", .help = "bytes of strings and buffers shown (32; JSON: 4096)"},
 	P_FLAG("stacks", "who called: the user's stack with each call"),
+	{.name = "stack_size", .type = OPS_STRING, .value = "SIZE",
+	 .help = "bytes of the stack recorded with each call, at most 2K (256 for --json, -o, --rule; 2K for --stacks; 0: no call sites)"},
 	P_FLAG("lines", "of each call site the line of C, by analysing its module; implies --stacks"),
 	{.name = "rule", .type = OPS_STRING, .is_repeated = true, .value = "NAME|FILE|all",
 	 .help = "findings: what a rule describes (docs/rules.md); events only with -e"},

@@ -41,8 +41,8 @@
 #define FLUSH_LEN 65536
 #define FLUSH_NS 200000000u
 #define CAPTURE_MIN 512 /* bytes of strings that a source reads */
-#define STACK_DEEP 2048  /* bytes of stack with --stacks */
-#define STACK_RULES 512  /* with rules alone: the call site of what they find */
+#define STACK_USUAL 256  /* bytes of stack where call sites are kept or shown: more of some calls (trace_plan.h) */
+#define STACK_MAX 2048   /* with --stacks: who called that, too */
 #define ROW_STRING 200   /* bytes of strings in rows */
 
 enum form { FORM_LINES, FORM_TABLE, FORM_JSON, FORM_ROWS };
@@ -62,6 +62,7 @@ struct trace {
 	uint64_t limit_len;    /* of files, bytes; 0: as it is */
 	unsigned keep;
 	uint32_t ring_len;     /* bytes, a power of two; 0: as it is */
+	uint32_t stack_len;    /* bytes of each call's stack that are recorded */
 	uint64_t begun_ns, flushed_ns, event_cnt;
 	uint64_t first_ns;     /* time of the first event */
 	struct trace_text_opts text;
@@ -216,6 +217,23 @@ static struct err *read_bounds(struct trace *t)
 	return NULL;
 }
 
+/* How much of the stack a call has with it. */
+static struct err *read_stack_len(struct trace *t)
+{
+	uint64_t len = 0;
+	const char *text = ops_arg_str(t->args, "stack_size");
+	bool is_kept = t->form == FORM_JSON || ops_arg_is_set(t->args, "output") || ops_arg_is_set(t->args, "rule");
+	struct err *e = text && !strcmp(text, "0") ? NULL : read_size(t, "stack_size", "stack-size", &len);
+	if (!e && len > STACK_MAX)
+		e = err_new(ERR_INVALID, "--stack-size: at most %u bytes are possible", STACK_MAX);
+	if (e)
+		return e;
+	if (!text)
+		len = t->shows_stacks || t->form == FORM_ROWS ? STACK_MAX : is_kept ? STACK_USUAL : 0;
+	t->stack_len = (uint32_t)(len + 7) & ~7u;
+	return NULL;
+}
+
 static struct err *read_pids(struct trace *t)
 {
 	size_t cnt;
@@ -259,6 +277,9 @@ static struct err *read_args(struct trace *t)
 	uint64_t usual = t->form == FORM_JSON ? 4096 : t->form == FORM_ROWS ? ROW_STRING : 32;
 	t->text.string_max = (uint32_t)MIN(ops_arg_u64(t->args, "string_max", usual), 1u << 20);
 	t->shows_stacks = ops_arg_is_set(t->args, "stacks") || ops_arg_is_set(t->args, "lines");
+	e = read_stack_len(t);
+	if (e)
+		return e;
 	t->text.has_pid = ops_arg_is_set(t->args, "to"); /* beside others, when there are several */
 	t->text.has_times = ops_arg_is_set(t->args, "times");
 	static const char *const others[] = {"output", "summary", "table", "to", "rules"};
@@ -688,7 +709,8 @@ static struct err *run_ptrace(const struct ses_trace_what *w, int *ret_status, s
 {
 	struct by_ptrace b = {.what = w};
 	struct trace_ptrace_opts o = {.argv = w->argv, .pids = w->pids, .pid_cnt = w->pid_cnt, .wanted = w->wanted, .string_max = w->string_max,
-				      .no_filter = w->is_left_running, .no_follow = !w->argv && !w->with_children, .stack_len = w->stack_len,
+				      .no_filter = w->is_left_running, .no_follow = !w->argv && !w->with_children,
+				      .stack_len = w->stack_len ? STACK_MAX : 0, /* next to a stop it costs nothing */
 				      .is_stopped = is_ptrace_stopped, .sink = on_ptrace_event, .ctx = &b};
 	struct err *e = NULL;
 	if (w->file)
@@ -794,7 +816,7 @@ static struct err *run_source(struct trace *t, int *ret_status)
 	struct ses_trace_what w = {.argv = argv, .pids = t->pids, .pid_cnt = t->pid_cnt, .comm = t->comm,
 				   .with_children = ops_arg_is_set(t->args, "tree"),
 				   .wanted = t->has_wanted ? t->wanted : NULL, .string_max = MAX(t->text.string_max, CAPTURE_MIN),
-				   .stack_len = t->shows_stacks || t->form == FORM_ROWS ? STACK_DEEP : t->rules ? STACK_RULES : 0,
+				   .stack_len = t->stack_len,
 				   .with_entries = t->form == FORM_JSON || file,
 				   .with_times = t->text.has_times || t->counts || t->form == FORM_JSON,
 				   .with_maps = t->form == FORM_JSON || file || t->sites,
@@ -973,7 +995,7 @@ static struct err *prepare(struct trace *t)
 		return e;
 	if (ops_arg_is_set(t->args, "lines") && !(t->lines = ses_lines_new()))
 		return &err_nomem;
-	bool needs_sites = t->shows_stacks || t->rules || t->form == FORM_ROWS;
+	bool needs_sites = t->shows_stacks || t->rules || t->form == FORM_ROWS || t->form == FORM_JSON;
 	if (needs_sites && !(t->sites = trace_sites_new(!ops_arg_is_set(t->args, "read"))))
 		return &err_nomem;
 	t->counts = ops_arg_is_set(t->args, "summary") ? trace_counts_new() : NULL;

@@ -255,7 +255,7 @@ int bench_switch(uint64_t *ctx)
 	load_args(w, regs, 0);
 	w->ret = (int64_t)ctx[1];
 	if (cfg.flags & TRACE_WIRE_USER)
-		put_user((struct trace_wire_user *)(w + 1), regs);
+		len += put_user((struct trace_wire_user *)(w + 1), regs);
 	if (call->cnt) {
 		r->s->off = len;
 #pragma unroll

@@ -158,8 +158,7 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 	lib->map_set_value_size(rings, (uint32_t)ob.ring_each);
 	lib->map_set_max_entries(rings, (uint32_t)cpus);
 	cfg->flags = stack >= 0 ? TRACE_WIRE_USER : 0;
-	cfg->stack_len = stack > 0 ? (uint32_t)stack : 0;
-	cfg->fixed_len = (uint32_t)sizeof(struct trace_wire) + (stack >= 0 ? (uint32_t)sizeof(struct trace_wire_user) + cfg->stack_len : 0);
+	trace_plan_stack(cfg, stack > 0 ? (uint32_t)stack : 0);
 	memset(&ids, 0, sizeof(ids));
 	uint64_t wanted[TRACE_IDS / 64] = {0}; /* and no others, such as those that attach */
 	for (int i = 0; i <= CALL_CNT; i++) {
@@ -361,9 +360,10 @@ static bool same(struct object obs[2])
 			len[v] = take_record(&obs[v], recs[v], sizeof(recs[v]));
 		}
 		/* The stack below what was called holds the calls between. */
-		size_t fixed = sizeof(struct trace_wire);
+		const struct trace_wire_user *u = (const struct trace_wire_user *)(recs[0] + sizeof(struct trace_wire));
+		size_t fixed = sizeof(struct trace_wire), args = fixed + sizeof(*u) + u->area_len;
 		bool is_same = len[0] && len[0] == len[1] && !memcmp(recs[0], recs[1], fixed) &&
-			       !memcmp(recs[0] + fixed + 280, recs[1] + fixed + 280, len[0] - fixed - 280);
+			       !memcmp(recs[0] + args, recs[1] + args, len[0] - args);
 		printf("%s %zu bytes: %s\n", call_names[c], len[0], is_same ? "the same" : "NOT the same");
 		all = all && is_same;
 	}

@@ -139,7 +139,7 @@ def tracers(a, work):
     """By name, how a program is traced into a file and how often that is measured; and why others are not."""
     out = os.path.join(work, "out")
     scry = [os.path.abspath(a.scry), "trace", "-o", out]
-    ways = {"untraced": ([], 7), "without stacks": (scry + ["--"], 7), "with stacks": (scry + ["--stacks", "--"], 7)}
+    ways = {"untraced": ([], 7), "without stacks": (scry + ["--stack-size", "0", "--"], 7), "with stacks": (scry + ["--"], 7)}
     skipped = {}
     if shutil.which("strace"):
         ways["strace -f"] = (["strace", "-f", "-o", out], 3)

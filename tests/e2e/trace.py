@@ -240,6 +240,18 @@ def test_json():
     check("JSON: what was run, with which words", ["ls", "/"] in execs, execs)
 
 
+def test_stack_size():
+    def sites(*args):
+        lines = scry("--json", "-e", "write", *args, "--", "sh", "-c", "echo a").stdout.decode().splitlines()
+        return [ev["site"] and ev["site"].get("module") for ev in map(json.loads, lines) if ev.get("name") == "write"]
+    usual = sites()
+    check("who made a call is known without asking for it", usual and all(usual) and "libc" not in os.path.basename(usual[0]), usual)
+    check("without a stack nobody outside of the C library is known", not [m for m in sites("--stack-size", "0") if m and "libc" not in m])
+    for size in ("3K", "x", "-1"):
+        got = scry("--stack-size", size, "--", "true")
+        check(f"--stack-size {size} is refused", got.returncode == 2 and b"--stack-size" in got.stderr, got.stderr)
+
+
 def test_forms():
     plain = scry("--", "cat", "/dev/null")
     lines = plain.stderr.decode().splitlines()
@@ -490,7 +502,7 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_forms, test_ignored, test_files, test_kernel, test_words, test_attach, test_killed, test_harm, test_strace):
+        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_words, test_attach, test_killed, test_harm, test_strace):
             test()
     finally:
         shutil.rmtree(ROOT, ignore_errors=True)

@@ -358,6 +358,29 @@ static void test_encode(void **state)
 	free(r);
 }
 
+/* More of the stack in a slot stands in place of what is behind sp, and is no slot of the event; less of it is nothing. */
+static void test_deep_stack(void **state)
+{
+	static const uint8_t stack[16] = "0123456789abcdef", deep[40] = "0123456789abcdefghijklmnopqrstuvwxyz";
+	struct trace_event ev = {.kind = TRACE_SYSCALL, .pid = 8, .tid = 9, .nr = 89, .ip = 0x401000, .sp = 0x7ffe0000, .stack = stack, .nstack = 16};
+	for (uint16_t len = 8; len <= 40; len += 32) {
+		struct trace_slot slot = {.arg = TRACE_WIRE_ARG_STACK, .len = len, .data = deep};
+		ev.slots = &slot;
+		ev.nslots = 1;
+		_cleanup_buf_ struct buf b = {0};
+		trace_encode(&ev, &b);
+		struct cur c = cur_make(b.data, b.len, false);
+		uint32_t rec_len;
+		const uint8_t *rec = trace_frame_next(&c, &rec_len);
+		struct trace_record *r = malloc(sizeof(*r));
+		assert_true(trace_decode(rec, rec_len, r));
+		assert_int_equal(r->ev.nslots, 0);
+		assert_int_equal(r->ev.nstack, len == 8 ? 16 : 40);
+		assert_memory_equal(r->ev.stack, deep, r->ev.nstack);
+		free(r);
+	}
+}
+
 /* --- files --------------------------------------------------------------------------------------------------------- */
 
 #define RECORDS 1000
@@ -606,6 +629,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gaps),         cmocka_unit_test(test_numbers_wrap), cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_begun),        cmocka_unit_test(test_statuses), cmocka_unit_test(test_encode),
+		cmocka_unit_test(test_deep_stack),
 		cmocka_unit_test(test_hashes),
 		cmocka_unit_test(test_file),         cmocka_unit_test(test_file_damaged), cmocka_unit_test(test_file_limit),
 		cmocka_unit_test(test_file_rotated), cmocka_unit_test(test_file_events),

@@ -62,10 +62,11 @@ static bool take(void *ctx, const struct trace_event *ev)
 static struct err *chunk(void *ctx, const uint8_t *bytes, size_t len)
 {
 	bool more;
-	return trace_join_chunk(((struct chain *)ctx)->join, bytes, len, &more);
+	return trace_join_chunk(ctx, bytes, len, &more);
 }
 
-static void trace_subject(const char *path, struct chain *c)
+/* Records a program into the join. */
+static void record_subject(const char *path, struct trace_join *join)
 {
 	struct trace_bpf *t;
 	struct trace_bpf_options opt = {.scope = {.own = true, .tree = true}, .with_site = true, .stack_len = 256, .plan = {.with_maps = true}};
@@ -76,9 +77,6 @@ static void trace_subject(const char *path, struct chain *c)
 		skip();
 	}
 	assert_null(e);
-	/* Not live: only what the events say is known. */
-	*c = (struct chain){.sites = trace_sites_new(false)};
-	c->join = trace_join_new(take, c);
 	int go[2], status;
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	pid_t pid = fork();
@@ -96,8 +94,16 @@ static void trace_subject(const char *path, struct chain *c)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	trace_bpf_stop(t);
 	for (bool any = true; any;)
-		assert_null(trace_bpf_drain(t, chunk, c, &any));
+		assert_null(trace_bpf_drain(t, chunk, join, &any));
 	trace_bpf_close(t);
+}
+
+static void trace_subject(const char *path, struct chain *c)
+{
+	/* Not live: only what the events say is known. */
+	*c = (struct chain){.sites = trace_sites_new(false)};
+	c->join = trace_join_new(take, c);
+	record_subject(path, c->join);
 	trace_join_free(c->join);
 	trace_sites_free(c->sites);
 }
@@ -167,6 +173,65 @@ static void test_no_tables(void **state)
 	check_chain("gcc -O2 -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-optimize-sibling-calls -Wl,--build-id $SRC -o $OUT");
 }
 
+/* Between its two chdir every call is made by functions of the C library with large frames, or from odd places of it. */
+static const char deep_source[] =
+	"#define _GNU_SOURCE\n"
+	"#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+	"static void ignore(int n) { (void)n; }\n"
+	"int main(void) { char line[64], *path; chdir(\"/nowhere\");\n"
+	"	signal(SIGUSR1, ignore); FILE *f = fopen(\"/proc/self/stat\", \"r\"); fgets(line, sizeof(line), f); fclose(f);\n"
+	"	path = realpath(\"/proc/self/../self\", NULL); free(path); fcntl(fcntl(2, F_DUPFD, 100), F_GETFD);\n"
+	"	pid_t pid = vfork(); if (!pid) _exit(0);\n	waitpid(pid, NULL, 0); dprintf(-1, \"%d\", 1); remove(\"/nowhere\");\n"
+	"	chdir(\"/nowhere\"); return 0; }\n";
+
+struct deep {
+	struct trace_join *join;
+	struct trace_sites *sites;
+	unsigned chdirs, calls, found;
+	char missing[512];
+};
+
+static bool take_deep(void *ctx, const struct trace_event *ev)
+{
+	struct deep *d = ctx;
+	trace_sites_event(d->sites, ev);
+	const struct sysc *s = ev->kind == TRACE_SYSCALL && !ev->unfinished ? sysc_find(ev->abi, ev->nr) : NULL;
+	if (s && !strcmp(s->name, "chdir"))
+		d->chdirs++;
+	if (!s || d->chdirs != 1)
+		return true;
+	struct trace_frame f[TRACE_FRAMES_MAX];
+	size_t cnt = trace_sites_frames(d->sites, ev, f, TRACE_FRAMES_MAX), at = trace_sites_caller(f, cnt);
+	bool is_found = cnt && f[at].func && f[at].func_len == 4 && !memcmp(f[at].func, "main", 4);
+	d->calls++;
+	d->found += is_found;
+	size_t len = strlen(d->missing);
+	if (!is_found)
+		snprintf(d->missing + len, sizeof(d->missing) - len, "%s ", s->name);
+	return true;
+}
+
+static void test_deep_frames(void **state)
+{
+	if (is_in_chroot()) {
+		print_message("skipped: in a chroot the names of modules are those of outside\n");
+		skip();
+	}
+	struct subject *s = subject_new(".c", deep_source, "gcc -O1 -w $SRC -o $OUT");
+	if (!s)
+		skip();
+	struct deep d = {.sites = trace_sites_new(false)};
+	d.join = trace_join_new(take_deep, &d);
+	record_subject(s->path, d.join);
+	trace_join_free(d.join);
+	trace_sites_free(d.sites);
+	if (d.found != d.calls)
+		print_message("no site: %s\n", d.missing);
+	assert_true(d.calls > 12);
+	assert_int_equal(d.found, d.calls);
+	subject_free(s);
+}
+
 /* Rows of every function of a program, at every byte, against what the code does there: sp at its first byte has the return address. */
 static void test_rows(void **state)
 {
@@ -233,6 +298,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_frame_pointer), cmocka_unit_test(test_frame_pointer), cmocka_unit_test(test_unoptimized),
 		cmocka_unit_test(test_no_pie),           cmocka_unit_test(test_static),        cmocka_unit_test(test_no_tables),
+		cmocka_unit_test(test_deep_frames),
 		cmocka_unit_test(test_rows),             cmocka_unit_test(test_maps),          cmocka_unit_test(test_nonsense),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,12 +131,10 @@ static struct err *fill_scope(struct trace_config *cfg, const struct trace_scope
 
 static struct err *fill_config(const struct trace_bpf_options *opt, struct trace_config *cfg, struct trace_shared *ids)
 {
-	if (opt->stack_len > 2048 || opt->stack_len % 8)
+	if (opt->stack_len > TRACE_STACK_DEEP || opt->stack_len % 8)
 		return err_new(ERR_INVALID, "%u bytes of stack: a multiple of 8 up to 2,048 is possible", opt->stack_len);
 	cfg->flags = (opt->with_site ? TRACE_WIRE_USER : 0) | (opt->with_times ? TRACE_WIRE_TIMED : 0);
-	cfg->stack_len = opt->with_site ? opt->stack_len : 0;
-	cfg->fixed_len = (uint32_t)sizeof(struct trace_wire) + (opt->with_times ? 8 : 0) +
-			 (opt->with_site ? (uint32_t)sizeof(struct trace_wire_user) + opt->stack_len : 0);
+	trace_plan_stack(cfg, opt->with_site ? opt->stack_len : 0);
 	cfg->with_signals = opt->with_signals;
 	trace_plan_fill(&opt->plan, cfg, ids);
 	return fill_scope(cfg, &opt->scope);
@@ -172,6 +170,7 @@ static const struct rare {
 	const char *program;
 } rares[] = {
 	{"rare_exit", TRACE_RARE_COMPAT, "trace_compat_exit"}, {"rare_exit", TRACE_RARE_MAPS, "trace_maps_exit"},
+	{"rare_exit", TRACE_RARE_FULL, "trace_full_exit"},
 	{"rare_exit", TRACE_RARE_TURN, "trace_turn_exit"}, {"rare_exit", TRACE_RARE_AGAIN, "trace_sys_exit"},
 	{"rare_enter", TRACE_RARE_COMPAT, "trace_compat_enter"}, {"rare_enter", TRACE_RARE_TURN, "trace_turn_enter"},
 	{"rare_enter", TRACE_RARE_AGAIN, "trace_sys_enter"},

@@ -9,12 +9,12 @@
 enum { ENC_ABSPTR = 0x00, ENC_UDATA4 = 0x03, ENC_SDATA4 = 0x0b, ENC_PCREL = 0x10, ENC_DATAREL = 0x30, ENC_OMIT = 0xff };
 
 /* DWARF's numbers of registers of x86-64. */
-enum { REG_BP = 6, REG_SP = 7, REG_RA = 16 };
+enum { REG_DI = 5, REG_BP = 6, REG_SP = 7, REG_RA = 16 };
 
 #define STEPS_MAX 4096 /* instructions of one program */
 #define STACK_MAX 8    /* rows remembered */
 
-enum rule { RULE_SAME, RULE_OFFSET, RULE_OTHER };
+enum rule { RULE_SAME, RULE_OFFSET, RULE_DI, RULE_OTHER };
 
 struct row {
 	uint8_t base;
@@ -190,8 +190,8 @@ static bool step_extended(struct machine *m, struct cur *c, const struct cie *ci
 		set_rule(&m->row, cur_uleb(c), RULE_SAME, 0);
 		return true;
 	case 0x09: /* register */
-		set_rule(&m->row, cur_uleb(c), RULE_OTHER, 0);
-		cur_uleb(c);
+		reg = cur_uleb(c);
+		set_rule(&m->row, reg, cur_uleb(c) == REG_DI ? RULE_DI : RULE_OTHER, 0);
 		return true;
 	case 0x0a: /* remember_state */
 		if (m->depth == STACK_MAX)
@@ -331,7 +331,8 @@ bool trace_cfi_find(const struct fmt_bin *b, uint64_t va, struct trace_cfi_row *
 	if (!run(&m, f.program, &f.cie, va) || !fits(m.row.cfa_off) || !fits(m.row.ra_off) || !fits(m.row.bp_off))
 		return false;
 	*ret = (struct trace_cfi_row){.base = m.row.base, .has_ra = m.row.ra == RULE_OFFSET, .has_bp = m.row.bp == RULE_OFFSET,
-		.bp_is_lost = m.row.bp == RULE_OTHER, .is_signal = f.cie.is_signal, .cfa_off = (int32_t)m.row.cfa_off,
+		.bp_is_lost = m.row.bp == RULE_OTHER || m.row.bp == RULE_DI, .ra_is_di = m.row.ra == RULE_DI,
+		.is_signal = f.cie.is_signal, .cfa_off = (int32_t)m.row.cfa_off,
 		.ra_off = (int32_t)m.row.ra_off, .bp_off = (int32_t)m.row.bp_off};
 	return true;
 }

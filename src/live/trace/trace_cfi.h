@@ -14,6 +14,7 @@ enum trace_cfa_base { TRACE_CFA_UNKNOWN, TRACE_CFA_SP, TRACE_CFA_BP };
 struct trace_cfi_row {
 	uint8_t base;      /* enum trace_cfa_base */
 	bool has_ra, has_bp; /* saved in the frame; without, the frame pointer is still the caller's */
+	bool ra_is_di;     /* it is in rdi, as in vfork(2), which must not leave it on the stack */
 	bool bp_is_lost;   /* by a rule that is not followed */
 	bool is_signal;    /* the frame is a signal handler's: its caller's ip is no return address */
 	int32_t cfa_off;   /* CFA = base + cfa_off */

@@ -78,6 +78,12 @@ static bool take_own(struct trace_record *r, const struct trace_slot *s)
 			memcpy(&r->proc, s->data, sizeof(r->proc));
 		r->proc.comm[sizeof(r->proc.comm) - 1] = '\0';
 		return true;
+	case TRACE_WIRE_ARG_STACK:
+		if (s->len > r->ev.nstack) {
+			r->ev.stack = s->data;
+			r->ev.nstack = s->len;
+		}
+		return true;
 	case TRACE_WIRE_ARG_CONTAINER:
 		r->container = s->data;
 		r->container_len = s->len;

@@ -29,7 +29,10 @@ struct trace_plan {
 	bool with_maps;         /* mappings that may be executed are recorded, whether mmap is wanted or not */
 };
 
-/* Fills in what of `cfg` and `shared` is about system calls; both zeroed by the caller. */
+/* Bytes of stack with each call, a multiple of 8 up to TRACE_STACK_DEEP: fills in what of `cfg` depends on it, whose flags are set. */
+void trace_plan_stack(struct trace_config *cfg, uint32_t len);
+
+/* Fills in what of `cfg` and `shared` is about system calls; both zeroed by the caller, but for flags and trace_plan_stack. */
 void trace_plan_fill(const struct trace_plan *plan, struct trace_config *cfg, struct trace_shared *shared);
 
 /* Fills in what of `cfg` is about rings of `len` bytes, a power of two from TRACE_RING_MIN to 256 MB; gives the bytes of a value of their map. */

@@ -454,22 +454,33 @@ static bool read_stack(const struct trace_event *ev, uint64_t va, uint64_t *ret)
 	return true;
 }
 
+/* Where unwinding is. */
+struct unwind {
+	uint64_t sp, bp;
+	bool has_bp, is_first;
+};
+
 enum step { STEP_OK, STEP_END, STEP_UNKNOWN };
 
 /* The next frame by the table's row. It ends where there is no caller and where the sample does, and is not known where the table does
  * not say. */
-static enum step step(const struct trace_event *ev, const struct site_row *row, uint64_t *sp, uint64_t *bp, bool *has_bp, uint64_t *ret_va)
+static enum step step(const struct trace_event *ev, const struct site_row *row, struct unwind *u, uint64_t *ret_va)
 {
 	const struct trace_cfi_row *c = &row->cfi;
-	if (!row->has_cfi || c->base == TRACE_CFA_UNKNOWN || (c->base == TRACE_CFA_BP && !*has_bp))
+	if (!row->has_cfi || c->base == TRACE_CFA_UNKNOWN || (c->base == TRACE_CFA_BP && !u->has_bp))
 		return STEP_UNKNOWN;
-	uint64_t cfa = (c->base == TRACE_CFA_SP ? *sp : *bp) + (uint64_t)(int64_t)c->cfa_off;
-	if (c->is_signal || !c->has_ra || cfa <= *sp || !read_stack(ev, cfa + (uint64_t)(int64_t)c->ra_off, ret_va))
+	uint64_t cfa = (c->base == TRACE_CFA_SP ? u->sp : u->bp) + (uint64_t)(int64_t)c->cfa_off;
+	if (c->ra_is_di && u->is_first && ev->kind == TRACE_SYSCALL) { /* it is the call's first argument, then */
+		*ret_va = ev->args[0];
+		u->sp = cfa;
+		return STEP_OK;
+	}
+	if (c->is_signal || !c->has_ra || cfa <= u->sp || !read_stack(ev, cfa + (uint64_t)(int64_t)c->ra_off, ret_va))
 		return STEP_END;
 	if (c->has_bp)
-		*has_bp = read_stack(ev, cfa + (uint64_t)(int64_t)c->bp_off, bp);
-	*has_bp = *has_bp && !c->bp_is_lost;
-	*sp = cfa;
+		u->has_bp = read_stack(ev, cfa + (uint64_t)(int64_t)c->bp_off, &u->bp);
+	u->has_bp = u->has_bp && !c->bp_is_lost;
+	u->sp = cfa;
 	return STEP_OK;
 }
 
@@ -507,18 +518,18 @@ static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, b
 	if (!ev->ip || !max)
 		return 0;
 	const struct site_row *row = fill_frame(s, ev->pid, ev->ip, !is_return, &ret[0]);
-	uint64_t sp = ev->sp, bp = ev->bp;
-	bool has_bp = bp != 0;
+	struct unwind u = {.sp = ev->sp, .bp = ev->bp, .has_bp = ev->bp != 0, .is_first = true};
 	size_t cnt = 1;
 	while (row && cnt < max) {
 		uint64_t va = 0;
-		enum step how = step(ev, row, &sp, &bp, &has_bp, &va);
+		enum step how = step(ev, row, &u, &va);
+		u.is_first = false;
 		row = how == STEP_OK ? fill_frame(s, ev->pid, va, false, &ret[cnt]) : NULL;
 		if (row && !row->is_return)
 			row = NULL;
 		if (how == STEP_UNKNOWN) {
-			row = guess(s, ev, &sp, &ret[cnt]);
-			has_bp = false;
+			row = guess(s, ev, &u.sp, &ret[cnt]);
+			u.has_bp = false;
 		}
 		cnt += row != NULL;
 	}
@@ -530,17 +541,26 @@ size_t trace_sites_from(struct trace_sites *s, const struct trace_event *ev, boo
 	return find_frames(s, ev, is_return, ret, max);
 }
 
+static bool is_named(const char *module, const char *const *names, size_t cnt)
+{
+	const char *slash = module ? strrchr(module, '/') : NULL, *name = slash ? slash + 1 : module;
+	for (size_t i = 0; name && i < cnt; i++) {
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	}
+	return false;
+}
+
 size_t trace_sites_caller(const struct trace_frame *frames, size_t cnt)
 {
-	static const char *const names[] = {"libc.so", "libc-", "ld-linux", "ld.so", "ld-", "libpthread", "ld-musl", "[vdso]"};
+	static const char *const names[] = {"libc.so", "libc-", "libpthread", "[vdso]", "ld-linux", "ld.so", "ld-", "ld-musl"};
+	enum { LIBRARIES = 4 }; /* before the loaders, which begin the library */
+	size_t loader = 0;
 	for (size_t i = 0; i < cnt; i++) {
-		const char *slash = frames[i].module ? strrchr(frames[i].module, '/') : NULL;
-		const char *name = slash ? slash + 1 : frames[i].module;
-		bool is_library = false;
-		for (size_t k = 0; name && k < ARRAY_LEN(names); k++)
-			is_library = is_library || !strncmp(name, names[k], strlen(names[k]));
-		if (!is_library)
+		if (!is_named(frames[i].module, names, ARRAY_LEN(names)))
 			return i;
+		if (!loader && !is_named(frames[i].module, names, LIBRARIES))
+			loader = i;
 	}
-	return 0;
+	return loader;
 }

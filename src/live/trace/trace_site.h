@@ -42,7 +42,7 @@ size_t trace_sites_frames(struct trace_sites *s, const struct trace_event *ev, s
 size_t trace_sites_from(struct trace_sites *s, const struct trace_event *ev, bool is_return, struct trace_frame *ret, size_t max);
 
 /* Which frame called the C library or loader (by the names of modules), if they are where the call was made: what people mean by
- * the call's site. */
+ * the call's site. Where nobody else called, the loader's frame that called the library, else the first one. */
 size_t trace_sites_caller(const struct trace_frame *frames, size_t cnt);
 
 #endif

@@ -63,8 +63,9 @@ enum {
  * that was left out of the file. */
 #define TRACE_WIRE_NUMBERS 0x80
 
-/* Slots beside TRACE_ARG_*: FILE and AUXV are passed on for those who want to know what is mapped (trace_site.h). */
-enum { TRACE_WIRE_ARG_PROC = 24, TRACE_WIRE_ARG_AUXV, TRACE_WIRE_ARG_CONTAINER, TRACE_WIRE_ARG_FILE, TRACE_WIRE_ARG_NS };
+/* Slots beside TRACE_ARG_*: FILE and AUXV are passed on for those who want to know what is mapped (trace_site.h). STACK is more of the
+ * stack than stands behind trace_wire_user, from sp on as that is. */
+enum { TRACE_WIRE_ARG_PROC = 24, TRACE_WIRE_ARG_AUXV, TRACE_WIRE_ARG_CONTAINER, TRACE_WIRE_ARG_FILE, TRACE_WIRE_ARG_NS, TRACE_WIRE_ARG_STACK };
 
 /*
  * In a call's record a slot with TRACE_WIRE_HASHED is a string that was read when the call had ended; `full` is the hash of what was
@@ -110,6 +111,9 @@ struct trace_wire_file {
 #define TRACE_CPUS 4096
 #define TRACE_TIDS (1u << 22)
 #define TRACE_BEGUN 65536
+#define TRACE_STACK_SMALL 256   /* bytes of stack that are read at once */
+#define TRACE_STACK_DEEP 2048   /* and at most; a record has no slot for these */
+#define TRACE_NEAR (4ull << 20) /* bytes between addresses that may be of one library */
 #define TRACE_LIMIT_MAX 4096 /* bytes of one string or buffer */
 #define TRACE_MATCH_MAX 16
 
@@ -155,10 +159,13 @@ struct trace_read_arg {
 
 enum {
 	TRACE_DESC_ENTRY_SLOTS = 1 << 0, /* its arguments are read at entry, too */
-	TRACE_DESC_MAPS = 1 << 1,        /* mmap and its like: may make code */
-	TRACE_DESC_HIDDEN = 1 << 2,      /* nobody asked for it but for the sake of DESC_MAPS */
-	TRACE_DESC_ENTRY = 1 << 3,       /* it has a record at its beginning, too */
-	TRACE_DESC_PATHS = 1 << 4,       /* and its strings are looked at then */
+	TRACE_DESC_HIDDEN = 1 << 1,      /* nobody asked for it but for the sake of DESC_MAPS */
+	TRACE_DESC_ENTRY = 1 << 2,       /* it has a record at its beginning, too */
+	TRACE_DESC_PATHS = 1 << 3,       /* and its strings are looked at then */
+	/* From here on what only the program TRACE_RARE_FULL does. */
+	TRACE_DESC_MORE = 1 << 4,        /* its records have cfg.stack_more */
+	TRACE_DESC_DEEP = 1 << 5,        /* and these TRACE_STACK_DEEP bytes of the stack */
+	TRACE_DESC_MAPS = 1 << 6,        /* mmap and its like: may make code */
 };
 
 /* What is kept of a call of a thread until it has ended. */
@@ -186,8 +193,10 @@ struct trace_match_ids {
 
 struct trace_config {
 	uint32_t flags;      /* TRACE_WIRE_USER: ip, sp and stack are recorded; TRACE_WIRE_TIMED: durations are */
-	uint32_t stack_len;  /* bytes of stack: a multiple of 8 up to 2,048 */
-	uint32_t fixed_len;  /* bytes of a record before its slots */
+	uint32_t stack_len;  /* bytes of stack, a multiple of 8 up to TRACE_STACK_SMALL, */
+	uint32_t stack_more; /* behind that in every record, */
+	uint32_t stack_deep; /* and where code calls code that is near; with stack_len up to TRACE_STACK_DEEP */
+	uint32_t fixed_len;  /* bytes of a record before its stack and slots */
 	uint32_t follow;     /* children of what is recorded are */
 	uint32_t invert;     /* the thread bitmap says who is not recorded */
 	uint32_t with_signals;
@@ -215,7 +224,7 @@ enum trace_match {
 };
 
 /* Programs that others go on to. */
-enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_MAPS, TRACE_RARE_TURN, TRACE_RARE_AGAIN, TRACE_RARE_CNT };
+enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_MAPS, TRACE_RARE_TURN, TRACE_RARE_AGAIN, TRACE_RARE_FULL, TRACE_RARE_CNT };
 
 /*
  * The ring of one CPU, which alone writes to it, is made of segments. The first that is free is filled next: as long as who reads keeps up

@@ -116,10 +116,10 @@ static __always_inline void load_args(struct trace_wire *w, struct pt_regs *regs
 #endif
 }
 
-/* ip, sp and the beginning of the stack. */
-static __always_inline void put_user(struct trace_wire_user *u, struct pt_regs *regs)
+/* ip, sp and the beginning of the stack, as far as it is read at once; gives how much that is. */
+static __always_inline uint64_t put_user(struct trace_wire_user *u, struct pt_regs *regs)
 {
-	uint32_t len = cfg.stack_len, got = len;
+	uint64_t got = cfg.stack_len;
 #if defined(__TARGET_ARCH_arm64)
 	uint64_t sp = LOAD(regs, user_regs.sp);
 	u->ip = LOAD(regs, user_regs.pc);
@@ -130,18 +130,36 @@ static __always_inline void put_user(struct trace_wire_user *u, struct pt_regs *
 	u->bp_off = LOAD(regs, bp) - sp;
 #endif
 	u->sp = sp;
-	u->area_len = (uint16_t)len;
-	/* So little above a stack pointer that 256 bytes cannot be read is rare; of more there is what lies in its page. */
-	if (len > 256) {
-		if (bpf_probe_read_user(u + 1, len, (void *)sp)) {
-			got = -(uint32_t)sp & 4095;
-			if (got >= len || bpf_probe_read_user(u + 1, got, (void *)sp))
-				got = 0;
-		}
-	} else if (len && bpf_probe_read_user(u + 1, len, (void *)sp)) {
+	/* So little above a stack pointer that it cannot be read is rare. */
+	if (got && bpf_probe_read_user(u + 1, (uint32_t)got, (void *)sp))
 		got = 0;
+	u->area_len = u->stack_len = (uint16_t)got;
+	return got;
+}
+
+/*
+ * Whether the word at sp is an address near ip, as a return address is in a library that calls itself: functions of the C library have
+ * large frames, and who called those is wanted.
+ */
+static __always_inline bool is_near(const struct trace_wire_user *u)
+{
+	return *(const uint64_t *)(u + 1) - u->ip + TRACE_NEAR < 2 * TRACE_NEAR;
+}
+
+/* More of the stack, behind what put_user has read: of what cannot be read there is what lies in the page. */
+static __always_inline uint64_t put_more(struct trace_wire_user *u, bool is_deep)
+{
+	uint64_t more = is_deep ? cfg.stack_deep : cfg.stack_more, got = u->stack_len, sp = u->sp + got;
+	uint8_t *to = (uint8_t *)(u + 1) + cfg.stack_len;
+	if (!got || !more)
+		return 0;
+	if (bpf_probe_read_user(to, (uint32_t)more, (void *)sp)) {
+		more = -sp & 4088;
+		if (more >= cfg.stack_deep || bpf_probe_read_user(to, (uint32_t)more, (void *)sp))
+			return 0;
 	}
-	u->stack_len = (uint16_t)got;
+	u->area_len = u->stack_len = (uint16_t)(got + more);
+	return more;
 }
 
 /* The ring of this CPU: never none. */

@@ -76,7 +76,7 @@ static __always_inline bool next_row(struct state *s, uint8_t *p, const struct t
 		cnt = (uint32_t)cnt;
 	if (is_out & flags >> 2 && cnt > ret) /* TRACE_READ_BY_RET */
 		cnt = ret;
-	if (cnt > 0x7fffffff)
+	if (cnt >> 31)
 		cnt = 0x7fffffff;
 
 	MASK(off, OFF_MASK);
@@ -95,13 +95,13 @@ static __always_inline bool next_row(struct state *s, uint8_t *p, const struct t
 	s->off = off + sizeof(struct trace_wire_slot);
 	s->read = read;
 	s->stride = 0;
-	if (!is_exec && read == TRACE_READ_DATA) {
+	if (read == TRACE_READ_DATA) {
 		s->stride = 2 << shift;
 		s->elem = base + sizeof(struct trace_wire_slot);
 		s->left = AT(p, uint16_t, base) >> (shift + 1);
 		return false;
 	}
-	if (!is_exec && elem_len && size > full)
+	if (elem_len && size > full)
 		size = full;
 	s->src = src;
 	s->size = size;
@@ -114,9 +114,9 @@ static __always_inline bool next_row(struct state *s, uint8_t *p, const struct t
  * copy: what a row of the table says, else the next string or buffer of the array that was copied before. So all of it has
  * one place that copies and one that tells how that went. `is_exec`: there are only strings and arrays of them, which saves the verifier work.
  */
-static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const struct trace_desc *d, uint32_t shift, bool is_exec)
+static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const struct trace_desc *d, uint64_t off, uint32_t shift, bool is_exec)
 {
-	s->off = FRAME_LEN + cfg.fixed_len;
+	s->off = off;
 	s->left = s->next = 0;
 
 	for (int step = 0; step < STEPS; step++) {
@@ -152,7 +152,7 @@ static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const str
 			if (bpf_probe_read_user(p + dst, (uint32_t)got, (void *)src))
 				got = 0;
 			status = TRACE_FAULTED;
-		} else if (read == TRACE_READ_STR && got == size) {
+		} else if (got == size && read == TRACE_READ_STR) {
 			got -= 2;
 			status = TRACE_TRUNCATED;
 		} else if (read == TRACE_READ_STR && !s->stride) {
@@ -179,9 +179,12 @@ static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const str
 	return (s->off + 7) & ~7ull;
 }
 
-enum which { EXIT, ENTRY, COMPAT_EXIT, COMPAT_ENTRY };
+enum which { EXIT, ENTRY, COMPAT_EXIT, COMPAT_ENTRY, FULL_EXIT };
 
-/* One call of a thread that is recorded: the record at its end, or at its beginning, when the caller knows that it is wanted. */
+/*
+ * One call of a thread that is recorded: the record at its end, or at its beginning, when the caller knows that it is wanted. What takes
+ * more than that goes on to the program that is FULL_EXIT: calls that make code, and those that want more of the stack.
+ */
 static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr, int64_t ret, enum which which)
 {
 	bool is_entry = which == ENTRY || which == COMPAT_ENTRY;
@@ -194,8 +197,10 @@ static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr,
 	if (!is_entry && !is_recorded(tid))
 		return;
 	const struct trace_desc *d = desc_of(abi, idx);
-	uint64_t cpu = LOAD(task, thread_info.cpu), flags = d->flags;
-	if (which == EXIT && flags & TRACE_DESC_HIDDEN)
+	uint64_t cpu = LOAD(task, thread_info.cpu), flags = d->flags, how = cfg.flags;
+	if (which == EXIT && flags >= TRACE_DESC_MORE)
+		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_FULL);
+	if (which == FULL_EXIT && flags & TRACE_DESC_HIDDEN)
 		goto maps;
 	struct rec rec, *r = &rec;
 	if (!find_room(r, cpu)) {
@@ -211,29 +216,36 @@ static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr,
 	w->nr = (int32_t)nr;
 	w->cpu = (uint16_t)cpu;
 	w->kind = TRACE_SYSCALL;
-	w->flags = (uint8_t)(cfg.flags | abi << TRACE_WIRE_ABI_SHIFT | is_entry * TRACE_WIRE_ENTRY);
+	w->flags = (uint8_t)(how | abi << TRACE_WIRE_ABI_SHIFT | is_entry * TRACE_WIRE_ENTRY);
 	load_args(w, regs, abi);
 	w->ret = ret;
 	uint64_t *behind = (uint64_t *)(w + 1), len = FRAME_LEN + cfg.fixed_len;
 	struct trace_begun *b = &shared.begun[tid % TRACE_BEGUN];
-	if (cfg.flags & TRACE_WIRE_TIMED) {
+	if (how & TRACE_WIRE_TIMED) {
 		*behind = 0;
 		if (!is_entry && b->tid == tid)
 			*behind = w->time - b->time;
 		behind++;
 	}
-	if (cfg.flags & TRACE_WIRE_USER)
-		put_user((struct trace_wire_user *)behind, regs);
+	if (how & TRACE_WIRE_USER) {
+		struct trace_wire_user *u = (struct trace_wire_user *)behind;
+		uint64_t got = put_user(u, regs);
+		if (which != EXIT)
+			got += put_more(u, !abi && (flags & TRACE_DESC_DEEP || is_near(u)));
+		else if (got && is_near(u))
+			bpf_tail_call(ctx, &rare_exit, TRACE_RARE_FULL);
+		len += got;
+	}
 	if (d->cnt && (!is_entry || (!abi && flags & TRACE_DESC_ENTRY_SLOTS))) {
 		r->s->paths = !is_entry && b->tid == tid ? b->paths : 0;
-		len = read_args(r->s, r->p, d, abi ? 2 : 3, is_entry);
+		len = read_args(r->s, r->p, d, len, abi ? 2 : 3, is_entry);
 	}
-	if (cfg.flags & TRACE_WIRE_TIMED && !is_entry) /* a new thread is first seen at a call's end, and may have an old one's number */
+	if (how & TRACE_WIRE_TIMED && !is_entry) /* a new thread is first seen at a call's end, and may have an old one's number */
 		b->tid = 0;
 	MASK(len, OFF_MASK);
 	end(r, len);
 maps:
-	if (which == EXIT && flags & TRACE_DESC_MAPS)
+	if (which == FULL_EXIT && flags & TRACE_DESC_MAPS)
 		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_MAPS);
 }
 
@@ -366,6 +378,14 @@ SEC(HOOK("sys_enter"))
 int trace_compat_enter(uint64_t *ctx)
 {
 	enter(ctx, (struct pt_regs *)ctx[0], ctx[1], 1);
+	return 0;
+}
+
+SEC(HOOK("sys_exit"))
+int trace_full_exit(uint64_t *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], FULL_EXIT);
 	return 0;
 }
 
