@@ -297,7 +297,13 @@ static bool find_ends(struct cprint_printer *p, struct arena *a)
 				uint64_t v;
 				if (!ir_const_get(f, f->lists[end->b + i], &v))
 					return cprint_refuse(p, end);
-				p->cases[at++] = (struct str_case){(int64_t)v, (int64_t)v, ir_index(f->lists[end->b + i + 1])};
+				uint32_t to = ir_index(f->lists[end->b + i + 1]);
+				struct str_case *last = &p->cases[at ? at - 1 : 0];
+				/* What follows on another and leads to the same is one with it. */
+				if (at > out->first_case && end->flags & IR_F_COMPUTED && last->to == to && (uint64_t)last->hi + 1 == v)
+					last->hi = (int64_t)v;
+				else
+					p->cases[at++] = (struct str_case){(int64_t)v, (int64_t)v, to};
 			}
 			out->case_cnt = at - out->first_case;
 		} else {

@@ -217,15 +217,45 @@ static bool put_do(struct cprint_printer *p, uint32_t n)
 	return ok;
 }
 
+/* Whether some cases of a switch on a number are a little below 0. */
+static bool is_signed(const struct cprint_printer *p, const struct ir_rec *end, const struct str_block *b)
+{
+	unsigned bits = ir_bits(ir_ref_width(p->f, end->a));
+	uint64_t half = (uint64_t)1 << (bits - 1);
+	bool has_high = false;
+	for (uint32_t i = 0; i < b->case_cnt; i++) {
+		const struct str_case *c = &p->cases[b->first_case + i];
+		uint64_t lo = (uint64_t)c->lo, hi = (uint64_t)c->hi;
+		if (hi < half)
+			continue;
+		if (lo < half || lo - half < half - half / 2)
+			return false;
+		has_high = true;
+	}
+	return has_high && end->flags & IR_F_COMPUTED;
+}
+
+static void put_number(struct cprint_printer *p, uint64_t v, unsigned bits, bool is_minus)
+{
+	if (is_minus && v >> (bits - 1) & 1) {
+		buf_add_ch(p->text, '-');
+		v = -v & (bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1);
+	}
+	cprint_hex(p->text, v, "");
+}
+
 /* The labels of a case. */
-static void put_values(struct cprint_printer *p, const struct str_node *k)
+static void put_values(struct cprint_printer *p, const struct str_node *k, unsigned bits, bool is_minus)
 {
 	for (uint32_t i = 0; i < k->value_cnt; i++) {
 		const struct str_case *c = &p->cases[p->tree.values[k->first_value + i]];
 		put_text(p, "case ");
-		cprint_hex(p->text, (uint64_t)c->lo, c->lo == c->hi ? ":\n" : " ... ");
-		if (c->lo != c->hi)
-			cprint_hex(p->text, (uint64_t)c->hi, ":\n");
+		put_number(p, (uint64_t)c->lo, bits, is_minus);
+		if (c->lo != c->hi) {
+			buf_add_str(p->text, " ... ");
+			put_number(p, (uint64_t)c->hi, bits, is_minus);
+		}
+		buf_add_str(p->text, ":\n");
 	}
 	if (k->is_default)
 		put_text(p, "default:\n");
@@ -240,15 +270,22 @@ static bool put_switch(struct cprint_printer *p, uint32_t n)
 		return false;
 	cprint_map_here(p, end->origin);
 	buf_add_str(p->text, "switch (");
-	ok = cprint_operand(p, end->a, CPRINT_TIGHT, p->text);
+	bool is_number = end->flags & IR_F_COMPUTED, is_minus = is_signed(p, end, &p->blocks[node(p, n)->block]);
+	unsigned bits = ir_bits(ir_ref_width(p->f, end->a));
+	if (is_minus)
+		buf_printf(p->text, "(int%u_t)", bits);
+	ok = cprint_operand(p, end->a, is_number && !is_minus ? CPRINT_LOOSE : CPRINT_TIGHT, p->text);
 	/* Addresses as the file gives them. */
-	buf_add_str(p->text, " - m->image) {\n");
+	buf_add_str(p->text, is_number ? ") {\n" : " - m->image) {\n");
 	for (uint32_t c = node(p, n)->first; c != STR_NONE; c = node(p, c)->next) {
-		put_values(p, node(p, c));
+		put_values(p, node(p, c), bits, is_minus);
 		p->indent++;
 		ok = put_nodes(p, node(p, node(p, c)->first)->first) && ok;
 		p->indent--;
-		if (node(p, c)->falls && node(p, c)->next != STR_NONE)
+		bool is_empty = node(p, node(p, c)->first)->first == STR_NONE;
+		if (node(p, c)->next == STR_NONE && is_empty)
+			put_text(p, "\tbreak;\n"); /* behind a label there has to be something */
+		else if (node(p, c)->falls && !is_empty && node(p, c)->next != STR_NONE)
 			put_text(p, "/* fall through */\n");
 	}
 	put_text(p, "}\n");

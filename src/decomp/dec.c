@@ -13,7 +13,7 @@ const char *dec_level_name(enum dec_level l)
 
 const char *dec_pass_name(enum dec_pass p)
 {
-	static const char *const names[] = {"ssa", "stack", "range", "dead", "vars"};
+	static const char *const names[] = {"ssa", "stack", "switch", "range", "dead", "vars"};
 	return p < DEC_PASS_COUNT ? names[p] : "";
 }
 
@@ -33,6 +33,9 @@ static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret
 	case DEC_P_STACK:
 		e = dec_stack(d);
 		return e || d->f == before ? e : dec_dead(d);
+	case DEC_P_SWITCH:
+		e = dec_switch(d);
+		return e ? e : dec_dead(d);
 	case DEC_P_RANGE:
 		/* What it leaves is for the next pass to clear away. */
 		return dec_range(d);

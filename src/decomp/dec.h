@@ -99,11 +99,12 @@ struct dec_func {
  *
  *   DEC_P_SSA     needs: lifted form.            gives: SSA form, flags and registers nobody reads are gone, expressions folded
  *   DEC_P_STACK   needs: SSA.                    gives: private slots of the frame as values; saved registers and canary known by value
+ *   DEC_P_SWITCH  needs: SSA.                    gives: switches on values, of jumps through tables and trees of comparisons
  *   DEC_P_RANGE   needs: SSA.                    gives: what known bits, ranges and demanded bits decide is decided
  *   DEC_P_DEAD    needs: SSA.                    gives: no record without effect or use, no block nobody reaches
  *   DEC_P_VARS    needs: SSA, blocks all reached. gives: the form of variables; breaks: SSA
  */
-enum dec_pass { DEC_P_SSA, DEC_P_STACK, DEC_P_RANGE, DEC_P_DEAD, DEC_P_VARS, DEC_PASS_COUNT };
+enum dec_pass { DEC_P_SSA, DEC_P_STACK, DEC_P_SWITCH, DEC_P_RANGE, DEC_P_DEAD, DEC_P_VARS, DEC_PASS_COUNT };
 
 const char *dec_pass_name(enum dec_pass p); /* "ssa" */
 /* Whether a function can be printed without it. */

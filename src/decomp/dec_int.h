@@ -156,6 +156,7 @@ _must_use_ struct err *dec_ssa(struct dec *d);
 /* Of a lifted function: argument locations it may read the entry's value of, or hand on; what it changes. */
 _must_use_ struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret);
 _must_use_ struct err *dec_stack(struct dec *d);
+_must_use_ struct err *dec_switch(struct dec *d);
 _must_use_ struct err *dec_range(struct dec *d);
 _must_use_ struct err *dec_state(struct dec *d);
 _must_use_ struct err *dec_dead(struct dec *d);

@@ -43,9 +43,11 @@ static uint64_t word_at(uint64_t seed, uint64_t at)
 static bool fill(void *ctx, struct ir_page *p)
 {
 	const struct side *s = ctx;
+	const struct dec_opts *o = s->opts;
 	for (unsigned i = 0; i < IR_PAGE_LEN; i += 8) {
 		uint64_t v = word_at(s->seed, p->va + i);
-		memcpy(p->bytes + i, &v, 8);
+		if (!o->rodata || !o->rodata(o->ctx, p->va + i, p->bytes + i, 8))
+			memcpy(p->bytes + i, &v, 8);
 	}
 	return true;
 }

@@ -175,7 +175,7 @@ static inline ir_ref ir_block_ref(uint32_t block)
 enum ir_rec_flag {
 	IR_F_BE = 1 << 0,       /* LOAD, STORE: the other byte order than the machine's */
 	IR_F_VOLATILE = 1 << 1, /* must stay, and stay where it is */
-	IR_F_COMPUTED = 1 << 2, /* CALL, IJMP: a constant address is a number the program made, none of the image */
+	IR_F_COMPUTED = 1 << 2, /* CALL, IJMP: a constant address is a number the program made, none of the image; SWITCH: on a number */
 };
 
 struct ir_rec {

@@ -270,6 +270,16 @@ static bool is_start(void *ctx, uint64_t va)
 	return loc != LOC_NONE && image_func_starting(n->sn->im, loc) != UINT32_MAX;
 }
 
+/* Bytes of segments nobody writes to, as the program sees them. */
+static bool rodata(void *ctx, uint64_t va, void *out, size_t len)
+{
+	const struct names *n = ctx;
+	int seg = space_seg_of_va(n->sn->space, va);
+	if (seg < 0 || n->sn->space->segs[seg].perm & 2 || n->sn->space->segs[seg].is_extern)
+		return false;
+	return space_read(n->sn->space, space_loc(n->sn->space, va), out, len) == len;
+}
+
 /* The best form there is: what the passes make, else the lifted function itself. */
 #define STAGES_BEFORE_PASSES 3
 
@@ -299,7 +309,7 @@ const char *ses_code_stage_name(unsigned stage)
 
 static struct dec_opts opts_of(struct names *names)
 {
-	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .ctx = names};
+	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .rodata = rodata, .ctx = names};
 	if (!names->is_staged)
 		return o;
 	o.rules_off = names->stage < 2 ? dec_rule_cnt() : names->rules_off;

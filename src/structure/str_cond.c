@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-/* Statements a condition may have before its comma. */
+/* Statements a condition may have before its comma; and where that saves a jump. */
 #define COND_COST_MAX 1
+#define COND_COST_LONG_MAX 4
 
 uint32_t str_cond_new(struct str_work *w, struct str_cond c, unsigned leaves)
 {
@@ -49,7 +50,7 @@ static bool join(struct str_work *w, uint32_t x, unsigned way, uint32_t *in_cnt)
 	bool has_statements = w->g->blocks[f].cost != 0;
 	if ((to[0] != other && to[1] != other) || w->leaves[w->cond[x]] + w->leaves[w->cond[f]] > STR_COND_LEAVES_MAX)
 		return false;
-	if (has_statements && (!w->g->blocks[f].is_expr || w->g->blocks[f].cost > COND_COST_MAX))
+	if (has_statements && (!w->g->blocks[f].is_expr || w->g->blocks[f].cost > (w->sinks ? COND_COST_LONG_MAX : COND_COST_MAX)))
 		return false;
 	/* f has two ways, so the one that is left is not x's other. */
 	bool is_turned = to[0] == other, is_or = way == 1;

@@ -17,6 +17,7 @@ struct str_work {
 	struct arena *a;
 	const struct str_graph *g;
 	const struct str_opts *o;
+	bool sinks;             /* as little jumps as there may be, at the price of copies and longer conditions */
 	uint32_t n;             /* blocks and, the last one, one that leads to the entry and to what cannot be reached from there */
 	bool *is_main;          /* can be reached from the entry; edges from others to these count for nothing */
 	bool *is_gone;          /* part of another's condition */
@@ -111,6 +112,7 @@ struct str_shape {
 	uint32_t cnt, cap;
 	uint32_t root;
 	uint32_t *refs;       /* per block: gotos to it */
+	bool *is_direct;      /* per block: an edge leads to it that is no jump */
 	uint32_t *seqs;       /* all of them, what contains others first */
 	uint32_t seq_cnt;
 	uint32_t depth;       /* braces around the deepest */

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So many cases are followed that fall into one another. */
+#define CHAIN_MAX 256
+
 /*
  * Where each block stands (after Ramsey, Beyond Relooper, 2022): a block that one edge leads to stands at that edge, one that
  * several lead to behind the block that dominates it, or behind the loop that is left towards it. Every edge is a jump at first.
@@ -27,6 +30,8 @@ struct place {
 	struct list own;   /* by block: AT_OWNER */
 	struct list after; /* by header: AT_LOOP */
 	struct list cases; /* by block in whose case it stands: AT_CASE that no case is for */
+	uint32_t *case_next;   /* by block, while its switch is written: the case behind it, that it falls into */
+	bool *is_fallen_into;
 };
 
 static bool list_init(struct place *p, struct list *l)
@@ -158,6 +163,10 @@ static bool decide(struct place *p)
 	uint32_t *exits = ARENA_RAW_ARRAY(w->a, uint32_t, (size_t)w->rpo_cnt + 1);
 	struct list out;
 	p->at = ARENA_ARRAY(w->a, uint8_t, w->n);
+	p->case_next = ARENA_RAW_ARRAY(w->a, uint32_t, w->n);
+	p->is_fallen_into = ARENA_RAW_ARRAY(w->a, bool, w->n);
+	if (!p->case_next || !p->is_fallen_into)
+		return false;
 	if (!exits || !p->at || !list_init(p, &p->own) || !list_init(p, &p->after) || !list_init(p, &p->cases) || !list_init(p, &out))
 		return false;
 	for (uint32_t i = 1; i < w->rpo_cnt; i++) {
@@ -252,10 +261,12 @@ static void push_list(struct tasks *t, const struct list *l, uint32_t of, uint32
 
 static void put_edge(struct place *p, struct tasks *t, uint32_t from, uint32_t to, uint32_t seq)
 {
-	if (p->at[to] == AT_EDGE && p->w->idom[to] == from)
+	if (p->at[to] == AT_EDGE && p->w->idom[to] == from) {
+		p->s->is_direct[to] = true;
 		push(t, to, seq);
-	else
+	} else {
 		put(p->s, seq, STR_GOTO, to);
+	}
 }
 
 /* Whether a case of the switch that ends block x is where block b stands. */
@@ -271,10 +282,63 @@ static void put_case(struct place *p, struct tasks *t, uint32_t x, uint32_t in, 
 	s->items[c].is_default = to == p->w->to[2 * x + 1];
 	if (p->w->idom[to] == x)
 		push_list(t, &p->cases, to, body);
-	if (is_here(p, x, to))
+	if (is_here(p, x, to)) {
+		s->is_direct[to] = true;
 		push(t, to, body);
-	else
+	} else {
 		put(s, body, STR_GOTO, to);
+	}
+}
+
+/* The case that falls into case `to` of the switch that ends x: one whose code leads there. STR_NONE: none. */
+static uint32_t case_before(const struct place *p, uint32_t x, uint32_t to)
+{
+	const struct str_work *w = p->w;
+	uint32_t best = STR_NONE;
+	for (uint32_t k = w->pred_first[to]; k < w->pred_first[to + 1]; k++) {
+		uint32_t c = w->preds[k] == x ? STR_NONE : child_over(w, x, w->preds[k]);
+		if (c != STR_NONE && c != to && is_here(p, x, c) && is_case_of(w, x, c) && (best == STR_NONE || c > best))
+			best = c;
+	}
+	return best;
+}
+
+/* Whether following cases by falling through from one of them leads to another; or nobody knows. */
+static bool falls_to(const struct place *p, uint32_t from, uint32_t to)
+{
+	for (unsigned i = 0; i < CHAIN_MAX && from != STR_NONE; i++, from = p->case_next[from]) {
+		if (from == to)
+			return true;
+	}
+	return from != STR_NONE;
+}
+
+/* In the order of blocks, but what falls into another case stands before that. */
+static void put_switch(struct place *p, struct tasks *t, uint32_t b, uint32_t seq)
+{
+	struct str_work *w = p->w;
+	uint32_t i = put(p->s, seq, STR_SWITCH, b), rest = w->to[2 * b + 1], first = w->tgt_first[b], end = w->tgt_first[b + 1];
+	for (uint32_t k = first; k < end; k++) {
+		p->case_next[w->tgts[k]] = STR_NONE;
+		p->is_fallen_into[w->tgts[k]] = false;
+	}
+	for (uint32_t k = first; k < end; k++) {
+		uint32_t to = w->tgts[k], before = is_here(p, b, to) ? case_before(p, b, to) : STR_NONE;
+		if (before == STR_NONE || p->case_next[before] != STR_NONE || falls_to(p, to, before))
+			continue;
+		p->case_next[before] = to;
+		p->is_fallen_into[to] = true;
+	}
+	/* What only leads on, and is for no value in particular, comes last. */
+	bool is_last = !is_here(p, b, rest);
+	for (uint32_t k = first; k < end; k++) {
+		for (uint32_t to = w->tgts[k]; to != STR_NONE && !p->is_fallen_into[w->tgts[k]]; to = p->case_next[to]) {
+			if (to != rest || !is_last)
+				put_case(p, t, b, i, to);
+		}
+	}
+	if (is_last)
+		put_case(p, t, b, i, rest);
 }
 
 static void put_end(struct place *p, struct tasks *t, uint32_t b, uint32_t seq)
@@ -293,19 +357,9 @@ static void put_end(struct place *p, struct tasks *t, uint32_t b, uint32_t seq)
 			put_edge(p, t, b, to[k], put(s, i, STR_SEQ, STR_NONE));
 		break;
 	}
-	case STR_END_SWITCH: {
-		uint32_t i = put(s, seq, STR_SWITCH, b), last = STR_NONE;
-		for (uint32_t k = w->tgt_first[b]; k < w->tgt_first[b + 1]; k++) {
-			/* What only leads on, and is for no value in particular, comes last. */
-			if (w->tgts[k] == to[1] && !is_here(p, b, to[1]))
-				last = to[1];
-			else
-				put_case(p, t, b, i, w->tgts[k]);
-		}
-		if (last != STR_NONE)
-			put_case(p, t, b, i, last);
+	case STR_END_SWITCH:
+		put_switch(p, t, b, seq);
 		break;
-	}
 	default:
 		put(s, seq, STR_LEAVE, b);
 	}
@@ -336,7 +390,8 @@ bool str_place(struct str_shape *s)
 	struct place p = {.s = s, .w = s->w};
 	struct tasks t = {.list = ARENA_RAW_ARRAY(s->w->a, struct task, 2 * (size_t)s->w->n + 2)};
 	s->refs = ARENA_ARRAY(s->w->a, uint32_t, s->w->n);
-	if (!t.list || !s->refs || !decide(&p))
+	s->is_direct = ARENA_ARRAY(s->w->a, bool, s->w->n);
+	if (!t.list || !s->refs || !s->is_direct || !decide(&p))
 		return false;
 	s->cap = 4 * s->w->n + 64;
 	s->items = ARENA_RAW_ARRAY(s->w->a, struct str_item, s->cap);

@@ -9,6 +9,9 @@
  */
 
 #define DEPTH_MAX 24
+/* Jumps that may become the block they lead to, and what those copies may cost together. */
+#define SINK_CNT_MAX 4
+#define SINK_COST_MAX 24
 /* Blocks a copy may go through. */
 #define COPY_BLOCKS_MAX 6
 
@@ -524,12 +527,115 @@ static bool look_back(struct str_shape *s)
 	return true;
 }
 
+/* --- code before a join ------------------------------------------------------------------------------------------------------ */
+/* Where jumps to a block are. */
+struct jumps {
+	uint32_t *first, *cnt; /* by block */
+	uint32_t *next;        /* by item */
+	uint32_t *seq;
+};
+
+static bool find_jumps(struct str_shape *s, struct jumps *j)
+{
+	struct arena *a = s->w->a;
+	j->first = ARENA_RAW_ARRAY(a, uint32_t, s->w->n);
+	j->cnt = ARENA_ARRAY(a, uint32_t, s->w->n);
+	j->next = ARENA_RAW_ARRAY(a, uint32_t, s->cnt);
+	j->seq = ARENA_RAW_ARRAY(a, uint32_t, s->cnt);
+	if (!j->first || !j->cnt || !j->next || !j->seq)
+		return false;
+	memset(j->first, 0xff, s->w->n * sizeof(*j->first));
+	for (uint32_t k = 0; k < s->seq_cnt; k++) {
+		for (uint32_t i = s->items[s->seqs[k]].first; i != STR_NONE; i = s->items[i].next) {
+			uint32_t to = s->items[i].block;
+			if (!str_is_jump(&s->items[i]))
+				continue;
+			j->next[i] = j->first[to];
+			j->seq[i] = s->seqs[k];
+			j->first[to] = i;
+			j->cnt[to]++;
+		}
+	}
+	return true;
+}
+
+/* Behind jump i, in its place, block d, and the jump to where that leads. */
+static void put_copy(struct str_shape *s, uint32_t seq, uint32_t i, uint32_t d, uint32_t to)
+{
+	uint32_t block = str_item_new(s, STR_BLOCK, d), jump = str_item_new(s, STR_GOTO, to);
+	if (s->failed)
+		return;
+	s->items[i].kind = STR_LABEL;
+	s->items[i].falls = true;
+	s->items[jump].next = s->items[i].next;
+	s->items[block].next = jump;
+	s->items[i].next = block;
+	if (s->items[seq].last == i)
+		s->items[seq].last = jump;
+}
+
+/*
+ * if (x) { if (y) goto j; } d; j:  Instead of before the join, a few statements stand where control comes to them from, so that what
+ * jumped over them need not. Whether it did is only known when everything is in its place, so this is for who can compare.
+ */
+static bool sink_seq(struct str_shape *s, const struct jumps *j, uint32_t seq)
+{
+	const struct str_work *w = s->w;
+	bool is_changed = false;
+	for (uint32_t i = s->items[seq].first, prev = STR_NONE; i != STR_NONE && !s->failed;) {
+		uint32_t d = s->items[i].block, block = s->items[i].next, jump = block == STR_NONE ? STR_NONE : s->items[block].next;
+		bool is_it = s->items[i].kind == STR_LABEL && jump != STR_NONE && s->items[block].kind == STR_BLOCK && s->items[block].block == d &&
+			     w->end[d] == STR_END_GOTO && s->items[jump].kind == STR_NEXT && !w->is_header[d] && !s->is_direct[d];
+		uint32_t to = is_it ? s->items[jump].block : d, n = is_it ? j->cnt[d] : 0;
+		if (to == d || !s->refs[to] || !n || n > SINK_CNT_MAX || w->cost[d] * n > SINK_COST_MAX || w->cost[d] * (n - 1) > s->copy_budget) {
+			prev = i;
+			i = s->items[i].next;
+			continue;
+		}
+		s->copy_budget -= w->cost[d] * (n - 1);
+		for (uint32_t k = j->first[d]; k != STR_NONE; k = j->next[k])
+			put_copy(s, j->seq[k], k, d, to);
+		/* Nothing comes here any more; and there are jumps now that are not in the lists. */
+		j->cnt[d] = j->cnt[to] = 0;
+		uint32_t behind = s->items[jump].next;
+		while (prev != STR_NONE && s->items[prev].next != i)
+			prev = s->items[prev].next;
+		if (prev == STR_NONE)
+			s->items[seq].first = behind;
+		else
+			s->items[prev].next = behind;
+		if (behind == STR_NONE)
+			s->items[seq].last = prev;
+		i = behind;
+		is_changed = true;
+	}
+	return is_changed;
+}
+
+static bool sink(struct str_shape *s)
+{
+	for (unsigned round = 0; round < 3; round++) {
+		struct jumps j;
+		bool is_changed = false;
+		if (!find_jumps(s, &j))
+			return false;
+		uint32_t cnt = s->seq_cnt;
+		for (uint32_t k = 0; k < cnt && !s->failed; k++)
+			is_changed |= sink_seq(s, &j, s->seqs[k]);
+		if (!is_changed)
+			break;
+		if (!resolve(s, false, false))
+			return false;
+	}
+	return !s->failed;
+}
+
 bool str_tidy(struct str_shape *s)
 {
 	const struct str_opts *o = s->w->o;
 	uint32_t max = o->depth_max ? o->depth_max : DEPTH_MAX;
 	bool copies = !o->is_plain && o->copy_cost_max;
-	if (!resolve(s, false, false))
+	if (!resolve(s, false, false) || (s->w->sinks && !sink(s)))
 		return false;
 	tidy_seqs(s);
 	/* Each round makes room for the next; what a last one might still find is left. */

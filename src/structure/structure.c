@@ -69,19 +69,34 @@ static bool copy_graph(struct str_work *w)
 	return true;
 }
 
-struct err *str_build(struct arena *a, const struct str_graph *g, const struct str_opts *opts, struct str_tree *ret)
+static bool build(struct arena *a, const struct str_graph *g, const struct str_opts *opts, bool sinks, struct str_tree *ret)
 {
-	struct str_work w = {.a = a, .g = g, .o = opts, .n = g->block_cnt + 1};
+	struct str_work w = {.a = a, .g = g, .o = opts, .sinks = sinks, .n = g->block_cnt + 1};
 	struct str_shape s = {.w = &w};
 	*ret = (struct str_tree){.is_plain = opts->is_plain};
-	struct err *e = str_graph_check(g);
-	if (e)
-		return e;
 	/* Joining conditions takes blocks out, so that the rest is looked at anew. */
 	bool ok = copy_graph(&w) && str_order(&w) && str_join_conds(&w) && str_order(&w) && str_edges(&w) && str_dominators(&w) && str_loops(&w);
 	for (uint32_t i = 0; i < w.rpo_cnt && ok; i++)
 		s.copy_budget += w.cost[w.rpo[i]];
 	s.copy_budget = s.copy_budget / 2 + 64;
-	ok = ok && str_place(&s) && str_tidy(&s) && str_give(&s, ret);
-	return ok ? NULL : &err_nomem;
+	return ok && str_place(&s) && str_tidy(&s) && str_give(&s, ret);
+}
+
+struct err *str_build(struct arena *a, const struct str_graph *g, const struct str_opts *opts, struct str_tree *ret)
+{
+	struct str_tree other;
+	*ret = (struct str_tree){.is_plain = opts->is_plain};
+	struct err *e = str_graph_check(g);
+	if (e)
+		return e;
+	if (!build(a, g, opts, false, ret))
+		return &err_nomem;
+	/* Where that leaves gotos, what does with fewer is better. */
+	if (!ret->goto_cnt || opts->is_plain || !opts->copy_cost_max)
+		return NULL;
+	if (!build(a, g, opts, true, &other))
+		return &err_nomem;
+	if (other.goto_cnt < ret->goto_cnt)
+		*ret = other;
+	return NULL;
 }

@@ -55,6 +55,14 @@ static void callee(void *ctx, uint64_t va, struct dec_callee *ret)
 	*ret = j->callees[func];
 }
 
+static bool rodata(void *ctx, uint64_t va, void *out, size_t len)
+{
+	struct judged *j = ctx;
+	const struct space *s = image_space(j->im);
+	int seg = space_seg_of_va(s, va);
+	return seg >= 0 && !(s->segs[seg].perm & 2) && !s->segs[seg].is_extern && space_read(s, space_loc(s, va), out, len) == len;
+}
+
 /* Behind one pass. */
 static bool look(void *ctx, unsigned pass, struct ir_func *f)
 {
@@ -97,7 +105,7 @@ static void try_image(const struct image *im)
 		struct err *e = lift_image_func(&a, im, i, &j.lifted, &st);
 		if (e)
 			fail_msg("%x: %s", funcs[i].loc, e->text);
-		j.opts = (struct dec_opts){.callee = callee, .after = getenv("DEC_QUICK") ? NULL : look, .ctx = &j};
+		j.opts = (struct dec_opts){.callee = callee, .rodata = rodata, .after = getenv("DEC_QUICK") ? NULL : look, .ctx = &j};
 		clock_t t = clock();
 		e = dec_run(j.lifted, &j.opts, &out);
 		seconds += (double)(clock() - t) / CLOCKS_PER_SEC;

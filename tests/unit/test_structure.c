@@ -183,6 +183,50 @@ static void test_check(void **state)
 	assert_true(tried > 100);
 }
 
+/* if (x) { a; if (y) goto j; } d; j:  with a little before the join, and with much. */
+static void test_before_join(void **state)
+{
+	(void)state;
+	for (uint32_t cost = 2; cost < 200; cost += 100) {
+		struct graph g = {0};
+		struct str_tree t;
+		graph_add(&g, 0);
+		graph_add(&g, 9);
+		graph_add(&g, cost);
+		graph_add(&g, 50);
+		graph_cond(&g, 0, 1, 2);
+		graph_cond(&g, 1, 3, 2);
+		graph_goto(&g, 2, 3);
+		struct str_graph sg = graph_get(&g);
+		check_graph(&sg, &all, 1, &t);
+		assert_int_equal(t.goto_cnt, cost > 100);
+		assert_int_equal(t.copy_cnt, cost < 100);
+		graph_fini(&g);
+	}
+}
+
+/* A case that goes on as an earlier one does stands before that. */
+static void test_fall_through(void **state)
+{
+	(void)state;
+	struct graph g = {0};
+	struct str_tree t;
+	for (unsigned i = 0; i < 6; i++)
+		graph_add(&g, 9);
+	graph_switch(&g, 0, 5);
+	graph_case(&g, 0, 1, 3, 1);
+	graph_case(&g, 0, 7, 7, 2);
+	graph_case(&g, 0, 9, 9, 3);
+	graph_goto(&g, 1, 5);
+	graph_cond(&g, 2, 4, 1);
+	graph_goto(&g, 3, 5);
+	graph_goto(&g, 4, 1);
+	struct str_graph sg = graph_get(&g);
+	check_graph(&sg, &all, 1, &t);
+	assert_int_equal(t.goto_cnt, 0);
+	graph_fini(&g);
+}
+
 static void test_bad_graph(void **state)
 {
 	(void)state;
@@ -218,6 +262,8 @@ int main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_before_join),
+		cmocka_unit_test(test_fall_through),
 		cmocka_unit_test(test_bad_graph),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
