@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 static atomic_bool cli_interrupted;
@@ -49,6 +50,18 @@ int cli_fail(struct err *e)
 	bool was_stopped = e->kind == ERR_CANCELLED && atomic_load(&cli_interrupted);
 	int status = ops_fail(e, NULL);
 	return was_stopped ? 130 : status;
+}
+
+int cli_program_status(struct err *e, int status, bool has_program)
+{
+	if (e) {
+		bool is_kept = e->kind == ERR_INVALID || e->kind == ERR_ENV || !has_program;
+		int own = cli_fail(e);
+		return is_kept || own == 130 ? own : 125;
+	}
+	if (status >= 0 && has_program)
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return has_program && atomic_load(&cli_interrupted) ? 130 : 0;
 }
 
 /* At once. A reader that went away is no failure; a full disk is. */

@@ -22,6 +22,11 @@ struct cli {
 _must_use_ struct err *cli_parse(struct cli *c, int argc, char **argv);
 /* Says the error (takes it) on stderr; gives the exit status. */
 int cli_fail(struct err *e);
+/*
+ * The exit status of a command that ran a program: the program's (128 + its signal), 125 for a failure of its own unless the words were wrong
+ * or the machine refuses. `e` is taken and said; `status` is wait(2)'s, -1 when the program has not ended; `has_program`: there is one.
+ */
+int cli_program_status(struct err *e, int status, bool has_program);
 /* Everything to stdout. A reader that went away is no error. */
 _must_use_ struct err *cli_write(const struct buf *out);
 /* The same, and its exit status. */

@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 enum { PID_MAX = 64 };
 
@@ -155,17 +154,7 @@ int cli_probe(int argc, char **argv)
 		e = probe_target(&t, &status);
 	if (t.fd >= 0)
 		close(t.fd);
-	int exit_status = 0;
-	if (e) {
-		/* A program's own statuses are its own, except where the words were wrong or the machine refuses. */
-		bool is_usage = e->kind == ERR_INVALID || e->kind == ERR_ENV || !t.run.argv;
-		exit_status = cli_fail(e);
-		exit_status = is_usage || exit_status == 130 ? exit_status : 125;
-	} else if (status >= 0) {
-		exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-	} else if (atomic_load(cli_stop()) && t.run.argv) {
-		exit_status = 130;
-	}
+	int exit_status = cli_program_status(e, status, t.run.argv);
 	arena_fini(&t.c.arena);
 	return exit_status;
 }

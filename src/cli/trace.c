@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 struct tracing {
 	struct cli c;
@@ -116,7 +115,9 @@ int cli_trace(int argc, char **argv)
 	}
 	if (t.fd >= 0)
 		close(t.fd);
-	int exit_status = e ? cli_fail(e) : 0;
+	size_t cmd_cnt;
+	ops_arg_texts(&t.c.args, "cmd", &cmd_cnt);
+	int exit_status = cli_program_status(e, status, cmd_cnt);
 	arena_fini(&t.c.arena);
 	free(words);
 	return exit_status;

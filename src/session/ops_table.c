@@ -636,7 +636,8 @@ static const struct ops_op ops_all[] = {
 		"CMD runs as you, outside of any sandbox: naming it is the agreement, and nobody but the command line can; others watch what runs "
 		"already, and read it piece by piece with events. Its children and "
 		"threads are traced, too. Lines are as strace writes them, on stderr beside a program; with --json an object an event on stdout "
-		"(docs/tracing.md), and the program's own output goes to stderr. Processes of others need root (exit status 4)."),
+		"(docs/tracing.md), and the program's own output goes to stderr. Processes of others need root (exit status 4). The exit "
+		"status is the program's, and 125 when it could not be traced."),
 	WATCH("probe", true, p_probe, "calls of functions as they happen: arguments, results, times",
 		"Behind -- stands a program to start, with its words: it runs as you, outside of any sandbox. Arguments are those of the "
 		"function's prototype: what was declared, debug information, the system's headers; else -a says them. Conditions are C over a1, "

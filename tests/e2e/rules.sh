@@ -44,5 +44,5 @@ is "with -e the calls are shown, too" 1 "$("$SCRY" trace -e getpid --rule "$WORK
 printf 'rule mine\ntitle Mine\nseverity info\nevent exec where\n argz has "yes"\n' >"$WORK/bad.rule"
 status "a wrong rule" 2 "$SCRY" trace --rule "$WORK/bad.rule" -- /bin/true
 like "says where" "bad.rule:5: the event has nothing called 'argz'" "$("$SCRY" trace --rule "$WORK/bad.rule" -- /bin/true 2>&1)"
-status "no such rule" 3 "$SCRY" trace --rule no-such-rule -- /bin/true
+status "no such rule" 125 "$SCRY" trace --rule no-such-rule -- /bin/true
 plan

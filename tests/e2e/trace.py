@@ -165,7 +165,7 @@ def test_subject():
                 at = lines.index(line, at) + 1
             except ValueError:
                 missing.append(line)
-        check(f"a program that prints its trace, {what}: each line is there", want and not missing and got.returncode == 0,
+        check(f"a program that prints its trace, {what}: each line is there", want and not missing and got.returncode == 7,
               "\n".join(missing) + "\n" + "\n".join(lines[-40:]) + got.stderr.decode())
 
 
@@ -334,11 +334,25 @@ def test_kernel():
     check("by eBPF: each record has its number", len({(e["cpu"], e["seq"]) for e in numbered}) == len(numbered) > 50)
 
 
+def test_status():
+    """The program's own; 125 for what went wrong before."""
+    sources = [[SCRY, "trace", "--source", s] for s in ("ptrace", "bpf")]
+    for tool in sources:
+        if scry("--", "true", tool=tool).returncode == 4:
+            skip("exit status by eBPF", "it is refused here")
+            continue
+        for words, want in ((["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -TERM $$"], 128 + 15), (["/no/such/program"], 125), (["sh", "-c", "sh -c 'exit 3'; true"], 0)):
+            got = scry("--json", "--", *words, tool=tool)
+            check(f"exit status by {tool[-1]} of {' '.join(words)}: {want}", got.returncode == want, [got.returncode, got.stderr])
+        got = scry("--until", "3", "--", "sh", "-c", "sleep 0.1; exit 9", tool=tool)
+        check(f"by {tool[-1]}: a trace that ends before its program", got.returncode == 0, [got.returncode, got.stderr])
+
+
 def test_words():
     check("nothing to trace is a usage error", scry().returncode == 2)
     got = scry("-e", "frob", "--", "true")
     check("a call that is none is a usage error", got.returncode == 2 and b"frob" in got.stderr, got.stderr)
-    check("a program that is not there", scry("--", "/no/such/program").returncode == 1)
+    check("a program that is not there", scry("--", "/no/such/program").returncode == 125)
     with open(ROOT + "/no-program", "w", encoding="utf-8") as f:
         f.write("text")
     check("a file that is no program", scry("--", ROOT + "/no-program").returncode != 0)
@@ -481,7 +495,7 @@ def test_harm():
     for what, args in (("as lines", []), ("as JSON", ["--json"]), ("in a summary", ["-c"])):
         got = scry(*args, "--to", out, "--", exe, cwd=work)
         text = open(out, encoding="utf-8", errors="replace").read()
-        good = got.returncode == 0 and (got.stdout + got.stderr).count(b"done") == 1
+        good = got.returncode == 128 + 11 and (got.stdout + got.stderr).count(b"done") == 1
         if not args:
             good = good and text.rstrip().endswith("+++ killed by SIGSEGV +++") and text.count("exited with 0 +++") > 300
             raced = len(re.findall(r"changed during the call", text))
@@ -502,7 +516,7 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_words, test_attach, test_killed, test_harm, test_strace):
+        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_status, test_words, test_attach, test_killed, test_harm, test_strace):
             test()
     finally:
         shutil.rmtree(ROOT, ignore_errors=True)
