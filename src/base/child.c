@@ -327,7 +327,7 @@ struct err *child_run(const struct child_opts *opts, struct buf *ret)
 
 /* --- signals of programs that are started --- */
 
-static const int child_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM};
+static const int child_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGXFSZ};
 static bool child_ignores[ARRAY_LEN(child_signals)], child_is_noted;
 
 void child_note_signals(void)

@@ -39,6 +39,8 @@ void cli_signals(void)
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
 	child_note_signals();
 	sigaction(SIGPIPE, &ignore, NULL);
+	/* A file that may not grow is an error like a full disk (setrlimit(2)). */
+	sigaction(SIGXFSZ, &ignore, NULL);
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 }

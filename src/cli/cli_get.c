@@ -228,12 +228,12 @@ int cli_push(int argc, char **argv)
 {
 	struct getting g;
 	struct buf out = {0};
-	uint64_t len = 0;
+	uint64_t len = 0, sent_len = 0;
 	struct err *e = begin(&g, "push", argc, argv);
 	struct ses_remote_opts opts = opts_of(&g);
 	const char *url = e ? NULL : ops_arg_str(&g.c.args, "url");
 	if (!e)
-		e = ses_remote_push(ops_arg_str(&g.c.args, "local"), url, &opts, &len);
+		e = ses_remote_push(ops_arg_str(&g.c.args, "local"), url, &opts, &len, &sent_len);
 	double seconds = (double)(now_ns() - g.begin_ns) / 1e9;
 	if (!e && g.c.is_json) {
 		struct json j = json_make(&out);
@@ -242,11 +242,16 @@ int cli_push(int argc, char **argv)
 		json_str(&j, url);
 		json_key(&j, "bytes");
 		json_u64(&j, len);
+		json_key(&j, "sent");
+		json_u64(&j, sent_len);
 		buf_printf(&out, ",\"seconds\":%.3f}\n", seconds);
 	} else if (!e) {
 		char all[24];
 		put_size(all, sizeof(all), (double)len);
-		buf_printf(&out, "%s  %s in %.2f s\n", url, all, seconds);
+		if (sent_len == len)
+			buf_printf(&out, "%s  %s in %.2f s\n", url, all, seconds);
+		else
+			buf_printf(&out, "%s  %s, there already\n", url, all);
 	}
 	return end(&g, e, &out);
 }

@@ -37,6 +37,7 @@ struct err *ses_platform_stdio(const struct ses_platform *p)
 	struct err *e = check(p);
 	child_note_signals();
 	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	return e ? e : plat_serve(&opts, STDIN_FILENO, STDOUT_FILENO);
 }
 
@@ -63,6 +64,7 @@ struct err *ses_platform_listen(const struct ses_platform *p, int listen_fd, boo
 	opts.port = port_of(listen_fd);
 	child_note_signals();
 	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

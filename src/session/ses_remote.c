@@ -548,13 +548,14 @@ static void push_progress(void *ctx, uint64_t done, uint64_t len)
 		opts->progress(opts->ctx, &p);
 }
 
-struct err *ses_remote_push(const char *file, const char *url, const struct ses_remote_opts *opts, uint64_t *ret_len)
+struct err *ses_remote_push(const char *file, const char *url, const struct ses_remote_opts *opts, uint64_t *ret_len,
+			    uint64_t *ret_sent_len)
 {
 	struct reach_url u;
 	struct reach_wait wait = {.stall_ms = opts->stall_ms, .cancel = opts->cancel};
 	struct reach_peer *p = NULL;
 	struct stat st;
-	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st))
 		return err_os(errno, "%s", file);
 	struct err *e = reach_url_parse(url, true, &u);
@@ -562,7 +563,8 @@ struct err *ses_remote_push(const char *file, const char *url, const struct ses_
 		return e;
 	e = reach_peer_open(&u, &wait, &p);
 	if (!e)
-		e = reach_push(p, u.path, st.st_mode, fd, push_progress, (void *)(uintptr_t)opts);
+		e = reach_push(p, u.path, fd, push_progress, (void *)(uintptr_t)opts,
+			       ret_sent_len);
 	reach_peer_close(p);
 	reach_url_fini(&u);
 	*ret_len = (uint64_t)st.st_size;

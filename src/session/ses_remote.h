@@ -63,8 +63,10 @@ _must_use_ struct err *ses_remote_fetch_over(struct reach_conn *conn, const char
 /* Copies a fetched file to `path`, whole or not at all. Errors io, denied. */
 _must_use_ struct err *ses_remote_copy(const char *local, const char *path);
 
-/* Sends a file of this machine to where the URL says; its length and hash there are compared. `*ret_len`: bytes. */
-_must_use_ struct err *ses_remote_push(const char *file, const char *url, const struct ses_remote_opts *opts, uint64_t *ret_len);
+/* Sends a file of this machine to where the URL says, unless it is there already; its length and hash there are compared. `*ret_len`: its
+ * bytes, `*ret_sent_len`: those that went. */
+_must_use_ struct err *ses_remote_push(const char *file, const char *url, const struct ses_remote_opts *opts, uint64_t *ret_len,
+				       uint64_t *ret_sent_len);
 
 /* --- the cache --- */
 struct ses_cached {

@@ -5,6 +5,7 @@ where they are. Prints TAP. SCRY is the program."""
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import struct
@@ -524,6 +525,71 @@ def test_many():
         s.close()
 
 
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+
+class Platform:
+    """scry platform of its own, for this user."""
+
+    def __init__(self, *words, **more):
+        self.socket = tempfile.mktemp(dir=ROOT)
+        self.p = subprocess.Popen([SCRY, "platform", "--socket", self.socket, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                  env=dict(os.environ, SCRY_STORE=ROOT + "/theirs"), **more)
+        self.p.stderr.readline()  # that it listens
+
+    def url(self, path):
+        return f"unix-connect://{self.socket}:{path}"
+
+    def close(self):
+        self.p.terminate()
+        self.p.communicate()
+
+
+def said(what, r, code, want):
+    ok(r.returncode == code and want in r.stderr, what, f"{r.returncode}: {r.stderr}")
+
+
+def test_special():
+    """What is no plain file, there and here."""
+    new_store()
+    folder = ROOT + "/special"
+    os.mkdir(folder)
+    os.mkfifo(folder + "/pipe")
+    with open(folder + "/plain", "wb") as f:
+        f.write(BODY)
+    with open(folder + "/none", "wb"):
+        pass
+    s = Platform()
+    said("a pipe there", get(s.url(folder + "/pipe")), 2, "is a pipe there")
+    said("a device", get(s.url("/dev/zero")), 2, "is a device there")
+    said("a folder", get(s.url("/")), 2, "is a folder there")
+    said("a file of /proc", get(s.url("/proc/self/maps")), 3, "as files in /proc do")
+    ok(not blobs(), "of which nothing is kept", blobs())
+    ok(get(s.url(folder + "/none")).body == b"", "an empty file")
+    url = s.url(folder + "/copy")
+    r = scry("push", folder + "/plain", url, "--json")
+    ok(r.returncode == 0 and json.loads(r.stdout)["sent"] == len(BODY) and open(folder + "/copy", "rb").read() == BODY, "pushed", r.stderr)
+    r = scry("push", folder + "/plain", url, "--json")
+    ok(r.returncode == 0 and json.loads(r.stdout)["sent"] == 0, "again: nothing is sent", r.stdout + r.stderr)
+    r = scry("push", folder + "/plain", s.url(folder + "/plain"))
+    ok(r.returncode == 0 and open(folder + "/plain", "rb").read() == BODY, "pushed onto itself it is what it was", r.stderr)
+    said("a pipe here", scry("push", folder + "/pipe", url), 2, "is not a file")
+    said("a file of /proc here", scry("push", "/proc/self/maps", url), 2, "more bytes than its length says")
+    said("pushed to a device", scry("push", folder + "/plain", s.url("/dev/null")), 2, "not a file")
+    said("pushed to where no folder is", scry("push", folder + "/plain", s.url(folder + "/nope/x")), 5, "cannot be made there")
+    ok(open(folder + "/copy", "rb").read() == BODY, "none of which touched what was there")
+    # A file that may not grow is what a full disk is.
+    r = subprocess.run([SCRY, "get", s.url(folder + "/plain"), "-o", ROOT + "/limited"], env=ENV, capture_output=True, text=True, preexec_fn=limit_files)
+    ok(r.returncode == 5 and "no room" in r.stderr and not os.path.exists(ROOT + "/limited"), "a limit of what may be written here", f"{r.returncode}: {r.stderr}")
+    s.close()
+    s = Platform(preexec_fn=limit_files)
+    said("and there", scry("push", folder + "/plain", s.url(folder + "/limited")), 5, "special/limited: ")
+    ok(not os.path.exists(folder + "/limited"), "where nothing is left of it", os.listdir(folder))
+    ok(get(s.url(folder + "/plain")).body == BODY, "and the server goes on")
+    s.close()
+
+
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server")
 
 
@@ -645,6 +711,8 @@ def test_real():
         ok(r.returncode == 0 and r.doc["cached"], "gdbserver: it is still there, and the file comes from the cache", r.stderr)
         r = scry("push", ROOT + "/large", f"connect://127.0.0.1:{port}{ROOT}/pushed")
         ok(r.returncode == 0 and open(f"{ROOT}/pushed", "rb").read() == BODY * 4, "gdbserver: pushed", r.stderr)
+        said("gdbserver: pushed onto itself it is refused", scry("push", ROOT + "/pushed", f"connect://127.0.0.1:{port}{ROOT}/pushed"), 2, "is the file itself")
+        ok(os.path.getsize(ROOT + "/pushed") == len(BODY) * 4, "and is what it was")
         s.close()
     program = shutil.which("qemu-x86_64")
     if not program:
@@ -676,7 +744,7 @@ def test_qemu(program):
 
 def main():
     try:
-        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_lanes, test_many, test_ssh, test_real):
+        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_lanes, test_many, test_special, test_ssh, test_real):
             if len(sys.argv) < 2 or test.__name__[5:] in sys.argv[1:]:
                 test()
     finally:

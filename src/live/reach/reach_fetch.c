@@ -488,6 +488,11 @@ static struct err *probed(struct fetch *f, unsigned job_idx, const struct slot *
 	return probe(f, job_idx);
 }
 
+static const char *kind_name(uint32_t mode)
+{
+	return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 static struct err *statted(struct fetch *f, unsigned job_idx, const struct reach_answer *a)
 {
 	struct reach_fetch_job *j = &f->jobs[job_idx];
@@ -503,8 +508,7 @@ static struct err *statted(struct fetch *f, unsigned job_idx, const struct reach
 		s->has_stat = true;
 		if (a->meta.has_mode && a->meta.mode & S_IFMT && !S_ISREG(a->meta.mode))
 			return fail_job(f, job_idx,
-					err_new(ERR_INVALID, "%s: is %s there, not a file", j->path,
-						S_ISDIR(a->meta.mode) ? "a folder" : "a device"),
+					err_new(ERR_INVALID, "%s: is %s there, not a file", j->path, kind_name(a->meta.mode)),
 					true);
 		if (j->meta.has_len && a->meta.has_len && j->meta.len != a->meta.len)
 			return fail_job(f, job_idx,
@@ -556,7 +560,15 @@ static struct err *data_came(struct fetch *f, unsigned job_idx, const struct slo
 		return probed(f, job_idx, slot, a);
 	if (slot->off == reach_part_len(s->part)) {
 		s->has_end = true;
-		if (!a->os_errno && a->data.len)
+		/* Where nothing can be read at all, the error says more than that there is nothing. */
+		if (a->os_errno && slot->off < f->p->max_off)
+			return fail_job(f, job_idx, reach_file_err(a->os_errno, j->path), false);
+		if (a->data.len && !slot->off)
+			return fail_job(f, job_idx,
+					err_new(ERR_BAD_INPUT, "%s: has bytes, and the server says that it is empty, as files in /proc do",
+						j->path),
+					false);
+		if (a->data.len)
 			return fail_job(f, job_idx,
 					err_new(ERR_BAD_INPUT, "%s: goes on behind the %llu bytes that the server says it has", j->path,
 						(unsigned long long)j->meta.len),
@@ -708,6 +720,7 @@ static struct err *answered(struct fetch *f, const struct slot *slot, const stru
 		break;
 	case REACH_WRITE:
 	case REACH_CLOSE:
+	case REACH_UNLINK:
 	case REACH_SHA256:
 		break;
 	}

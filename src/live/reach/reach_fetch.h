@@ -63,9 +63,12 @@ struct reach_sink {
  */
 _must_use_ struct err *reach_fetch(struct reach_peer *p, struct reach_fetch_job *jobs, unsigned job_cnt, const struct reach_sink *sink);
 
-/* Writes bytes [0, len) that `read` gives to `path` there, pipelined, and compares length and hash after. `mode`: permissions of a new
- * file. `progress` may be null. The connection is out of step after an error. Errors as above. */
-_must_use_ struct err *reach_push(struct reach_peer *p, const char *path, uint32_t mode, int fd,
-				  void (*progress)(void *ctx, uint64_t done, uint64_t len), void *ctx);
+/*
+ * Makes `path` there what the file `fd` is, pipelined, and compares length and hash after; nothing is sent, and nothing touched, where it has
+ * that hash already. A new file gets its permissions. `progress` may be null. `*ret_sent_len`: bytes that went. What came only in part is
+ * removed there. The connection is out of step after an error. Errors as above; invalid when either is no file, or both are the same.
+ */
+_must_use_ struct err *reach_push(struct reach_peer *p, const char *path, int fd,
+				  void (*progress)(void *ctx, uint64_t done, uint64_t len), void *ctx, uint64_t *ret_sent_len);
 
 #endif

@@ -296,6 +296,7 @@ static struct err *submit(struct reach_peer *p, const struct reach_req *req)
 	case REACH_OPEN:
 	case REACH_STAT:
 	case REACH_WRITE:
+	case REACH_UNLINK:
 	case REACH_SHA256:
 		break;
 	}
@@ -331,6 +332,7 @@ static struct err *own_answered(struct lanes *g, unsigned i, const struct sent *
 	case REACH_LOOK:
 	case REACH_READ:
 	case REACH_WRITE:
+	case REACH_UNLINK:
 	case REACH_HASH:
 	case REACH_SHA256:
 		break;

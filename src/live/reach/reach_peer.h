@@ -17,6 +17,7 @@ enum reach_op {
 	REACH_READ,
 	REACH_WRITE,
 	REACH_CLOSE,
+	REACH_UNLINK,
 	REACH_HASH,   /* by the peer's cheapest hash, see `hash` */
 	REACH_SHA256, /* where `has_sha256` */
 };
@@ -37,7 +38,7 @@ struct reach_meta {
 struct reach_req {
 	enum reach_op op;
 	uint64_t tag;
-	const char *path;     /* LOOK OPEN READ HASH SHA256 */
+	const char *path;     /* LOOK OPEN READ UNLINK HASH SHA256 */
 	uint64_t fd;	      /* STAT READ WRITE CLOSE */
 	uint64_t off, len;    /* READ WRITE, bytes; HASH: len, how long the file is */
 	const void *data;     /* WRITE */

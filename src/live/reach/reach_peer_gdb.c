@@ -79,6 +79,8 @@ static struct err *submit(struct reach_peer *p, const struct reach_req *req)
 		return put_vfile(g, req, GDB_VFILE_PWRITE, PART_WHOLE);
 	case REACH_CLOSE:
 		return put_vfile(g, req, GDB_VFILE_CLOSE, PART_WHOLE);
+	case REACH_UNLINK:
+		return put_vfile(g, req, GDB_VFILE_UNLINK, PART_WHOLE);
 	case REACH_HASH:
 		return put_vfile(g, req, p->hash == REACH_XXH3 ? GDB_VFILE_XXH3 : GDB_VFILE_MD5, PART_WHOLE);
 	case REACH_SHA256:
@@ -258,6 +260,7 @@ again:;
 	case REACH_OPEN:
 	case REACH_WRITE:
 	case REACH_CLOSE:
+	case REACH_UNLINK:
 		if (read_f(r.payload, &f, ret) && !ret->os_errno)
 			ret->value = (uint64_t)f.result;
 		break;

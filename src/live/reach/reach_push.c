@@ -19,6 +19,7 @@ struct push {
 	int fd;
 	uint64_t len, sent_off, done_len, there;
 	unsigned flying_cnt;
+	bool is_file; /* what was opened there */
 	struct md5 md5;
 	XXH3_state_t *xxh;
 	uint8_t *bytes;
@@ -66,18 +67,30 @@ static struct err *send_all(struct push *s, void (*progress)(void *ctx, uint64_t
 			e = next(s, REACH_WRITE, &a);
 		if (e)
 			return e;
+		s->flying_cnt--;
 		if (a.os_errno)
 			return err_new(a.os_errno == EACCES || a.os_errno == EPERM ? ERR_DENIED : ERR_IO, "%s: cannot be written there: %s",
 				       s->path, strerror(a.os_errno));
 		if (a.value != a.tag)
 			return err_new(ERR_IO, "%s: the server wrote %llu bytes of %llu; its disk may be full", s->path,
 				       (unsigned long long)a.value, (unsigned long long)a.tag);
-		s->flying_cnt--;
 		s->done_len += a.tag;
 		if (progress)
 			progress(ctx, s->done_len, s->len);
 	}
 	return NULL;
+}
+
+/* The hash that the server knows, of what was read. */
+static void digest(struct push *s, uint8_t ret[16])
+{
+	XXH128_canonical_t canonical;
+	md5_end(&s->md5, ret);
+	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(s->xxh));
+	if (s->p->hash == REACH_XXH3)
+		memcpy(ret, canonical.digest, sizeof(canonical.digest));
+	md5_begin(&s->md5);
+	XXH3_128bits_reset(s->xxh);
 }
 
 /* What is there now is what was sent: its length, and its hash where the server has one. */
@@ -95,20 +108,101 @@ static struct err *compare(struct push *s)
 	if (e || s->p->hash == REACH_NO_HASH)
 		return e;
 	uint8_t hash[16];
-	XXH128_canonical_t canonical;
-	md5_end(&s->md5, hash);
-	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(s->xxh));
-	if (s->p->hash == REACH_XXH3)
-		memcpy(hash, canonical.digest, sizeof(hash));
+	digest(s, hash);
 	e = ask(s, (struct reach_req){.op = REACH_HASH, .path = s->path}, &a);
 	if (!e && !a.os_errno && memcmp(a.hash, hash, sizeof(hash)))
 		e = err_new(ERR_IO, "%s: has other bytes there than were sent", s->path);
 	return e;
 }
 
-static struct err *push(struct push *s, uint32_t mode, void (*progress)(void *ctx, uint64_t done, uint64_t len), void *ctx)
+/* Whether there is more than the file's length says, as of those in /proc. */
+static bool goes_on(const struct push *s)
+{
+	uint8_t byte;
+	return pread(s->fd, &byte, 1, (off_t)s->len) > 0;
+}
+
+/* Whether `path` there has these bytes already. */
+static struct err *is_there(struct push *s, const struct reach_meta *look, bool *ret)
 {
 	struct reach_answer a;
+	uint8_t hash[16];
+	*ret = false;
+	if (s->p->hash == REACH_NO_HASH || !look->has_len || look->len != s->len)
+		return NULL;
+	struct err *e = ask(s, (struct reach_req){.op = REACH_HASH, .path = s->path, .len = s->len}, &a);
+	if (e || a.os_errno)
+		return e;
+	for (uint64_t off = 0; off < s->len;) {
+		ssize_t n = pread(s->fd, s->bytes, (size_t)MIN(s->p->max_write_len, s->len - off), (off_t)off);
+		if (n <= 0)
+			return n ? err_os(errno, "reading") : err_new(ERR_STALE, "the file became shorter while it was read");
+		md5_add(&s->md5, s->bytes, (size_t)n);
+		XXH3_128bits_update(s->xxh, s->bytes, (size_t)n);
+		off += (uint64_t)n;
+	}
+	digest(s, hash);
+	*ret = !memcmp(hash, a.hash, sizeof(hash));
+	return NULL;
+}
+
+/* What is emptied there must not be what is about to be read here. Of a server without hashes a file is known by its numbers. */
+static struct err *check_not_same(struct push *s, const struct stat *st)
+{
+	struct reach_answer a, closed;
+	struct err *e = ask(s, (struct reach_req){.op = REACH_OPEN, .path = s->path, .flags = GDB_O_RDONLY}, &a);
+	if (e || a.os_errno)
+		return e;
+	uint64_t fd = a.value;
+	e = ask(s, (struct reach_req){.op = REACH_STAT, .fd = fd}, &a);
+	if (!e)
+		e = ask(s, (struct reach_req){.op = REACH_CLOSE, .fd = fd}, &closed);
+	if (!e && !a.os_errno && a.meta.ino && a.meta.ino == (uint32_t)st->st_ino && a.meta.dev == (uint32_t)st->st_dev &&
+	    a.meta.len == s->len && a.meta.mtime == (int64_t)(uint32_t)st->st_mtime)
+		e = err_new(ERR_INVALID, "%s: is the file itself", s->path);
+	return e;
+}
+
+static struct err *open_there(struct push *s, uint32_t mode)
+{
+	struct reach_answer a;
+	struct reach_req req = {.op = REACH_OPEN, .path = s->path, .flags = GDB_O_WRONLY | GDB_O_CREAT | GDB_O_TRUNC, .mode = mode & 0777};
+	struct err *e = ask(s, req, &a);
+	if (!e && a.os_errno)
+		e = a.os_errno == ENOSYS ? reach_file_err(ENOSYS, s->path)
+					 : err_new(a.os_errno == EACCES || a.os_errno == EPERM ? ERR_DENIED : ERR_IO,
+						   "%s: cannot be made there: %s", s->path, strerror(a.os_errno));
+	s->there = a.value;
+	if (!e)
+		e = ask(s, (struct reach_req){.op = REACH_STAT, .fd = s->there}, &a);
+	if (e)
+		return e;
+	bool has_kind = !a.os_errno && a.meta.has_mode && a.meta.mode & S_IFMT;
+	s->is_file = has_kind && S_ISREG(a.meta.mode);
+	return has_kind && !s->is_file ? err_new(ERR_INVALID, "%s: is a device or pipe there, not a file", s->path) : NULL;
+}
+
+/* Sends until all answers are there: what is under way would be taken for the answer to something else. */
+static void remove_there(struct push *s, const struct err *why)
+{
+	struct reach_answer a;
+	struct err *e = NULL;
+	/* The connection is gone, or nothing more is believed of it. */
+	if (!s->is_file || why->kind == ERR_CANCELLED || why->kind == ERR_TIMEOUT)
+		return;
+	for (; s->flying_cnt && !e; s->flying_cnt--)
+		e = next(s, REACH_WRITE, &a);
+	if (!e)
+		e = ask(s, (struct reach_req){.op = REACH_CLOSE, .fd = s->there}, &a);
+	if (!e)
+		e = ask(s, (struct reach_req){.op = REACH_UNLINK, .path = s->path}, &a);
+	err_free(e);
+}
+
+static struct err *push(struct push *s, const struct stat *st, void (*progress)(void *ctx, uint64_t done, uint64_t len), void *ctx)
+{
+	struct reach_answer a;
+	bool has_it = false;
 	/* What kind of server it is comes with the first answer. */
 	struct err *e = ask(s, (struct reach_req){.op = REACH_LOOK, .path = s->path}, &a);
 	if (e)
@@ -119,31 +213,37 @@ static struct err *push(struct push *s, uint32_t mode, void (*progress)(void *ct
 		return &err_nomem;
 	md5_begin(&s->md5);
 	XXH3_128bits_reset(s->xxh);
-	e = ask(s,
-		(struct reach_req){
-			.op = REACH_OPEN, .path = s->path, .flags = GDB_O_WRONLY | GDB_O_CREAT | GDB_O_TRUNC, .mode = mode & 0777},
-		&a);
-	if (!e && a.os_errno)
-		e = a.os_errno == ENOSYS ? reach_file_err(ENOSYS, s->path)
-					 : err_new(a.os_errno == EACCES || a.os_errno == EPERM ? ERR_DENIED : ERR_IO,
-						   "%s: cannot be made there: %s", s->path, strerror(a.os_errno));
-	s->there = a.value;
+	e = is_there(s, &a.meta, &has_it);
+	if (!e && !has_it && s->p->hash == REACH_NO_HASH)
+		e = check_not_same(s, st);
+	if (e || has_it)
+		return e;
+	e = open_there(s, st->st_mode);
 	if (!e)
 		e = send_all(s, progress, ctx);
-	return e ? e : compare(s);
+	if (!e && goes_on(s))
+		e = err_new(ERR_STALE, "the file became longer while it was sent");
+	if (!e)
+		e = compare(s);
+	if (e)
+		remove_there(s, e);
+	return e;
 }
 
-struct err *reach_push(struct reach_peer *p, const char *path, uint32_t mode, int fd,
-		       void (*progress)(void *ctx, uint64_t done, uint64_t len), void *ctx)
+struct err *reach_push(struct reach_peer *p, const char *path, int fd,
+		       void (*progress)(void *ctx, uint64_t done, uint64_t len), void *ctx, uint64_t *ret_sent_len)
 {
 	struct stat st;
 	if (fstat(fd, &st))
 		return err_os(errno, "reading");
+	struct push s = {.p = p, .path = path, .fd = fd, .len = (uint64_t)st.st_size};
 	if (!S_ISREG(st.st_mode))
 		return err_new(ERR_INVALID, "what is to be sent is not a file");
-	struct push s = {.p = p, .path = path, .fd = fd, .len = (uint64_t)st.st_size};
-	struct err *e = push(&s, mode, progress, ctx);
+	if (goes_on(&s))
+		return err_new(ERR_INVALID, "what is to be sent has more bytes than its length says, as files in /proc: copy it first");
+	struct err *e = push(&s, &st, progress, ctx);
 	free(s.bytes);
 	XXH3_freeState(s.xxh);
+	*ret_sent_len = s.sent_off;
 	return e;
 }

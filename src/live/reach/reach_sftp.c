@@ -21,6 +21,7 @@ enum {
 	FXP_READ = 5,
 	FXP_WRITE = 6,
 	FXP_FSTAT = 8,
+	FXP_REMOVE = 13,
 	FXP_STAT = 17,
 	FXP_STATUS = 101,
 	FXP_HANDLE = 102,
@@ -156,10 +157,11 @@ static struct err *submit(struct reach_peer *p, const struct reach_req *req)
 {
 	struct sftp *s = (struct sftp *)p;
 	static const uint8_t types[] = {[REACH_LOOK] = FXP_STAT, [REACH_OPEN] = FXP_OPEN,   [REACH_STAT] = FXP_FSTAT,
-					[REACH_READ] = FXP_READ, [REACH_WRITE] = FXP_WRITE, [REACH_CLOSE] = FXP_CLOSE};
+					[REACH_READ] = FXP_READ, [REACH_WRITE] = FXP_WRITE, [REACH_CLOSE] = FXP_CLOSE,
+					[REACH_UNLINK] = FXP_REMOVE};
 	uint32_t id = s->next_id++;
 	struct sftp_slot *slot = &s->slots[id % SLOTS];
-	if (slot->is_used || req->op > REACH_CLOSE)
+	if (slot->is_used || req->op > REACH_UNLINK)
 		return err_new(ERR_INTERNAL, "too much is asked of SFTP");
 	*slot = (struct sftp_slot){.is_used = true, .op = req->op, .tag = req->tag, .len = req->len};
 	p->turn_cnt += !s->open_cnt++;
@@ -168,7 +170,7 @@ static struct err *submit(struct reach_peer *p, const struct reach_req *req)
 	put_u32(out, 0);
 	buf_add_ch(out, (char)types[req->op]);
 	put_u32(out, id);
-	if (req->op == REACH_LOOK || req->op == REACH_OPEN) {
+	if (req->op == REACH_LOOK || req->op == REACH_OPEN || req->op == REACH_UNLINK) {
 		put_bytes(out, req->path, strlen(req->path));
 	} else {
 		struct open_file f = file_of(s, req->fd);
