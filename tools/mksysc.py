@@ -37,7 +37,7 @@ PATHS = {"filename", "pathname", "path", "oldname", "newname", "dir_name", "dev_
          "special", "specialfile", "from_pathname", "to_pathname"}
 SIZES = {"struct __kernel_timespec": 16, "struct __kernel_old_timeval": 16, "struct timezone": 8, "struct rusage": 144,
          "struct __kernel_old_itimerval": 32, "struct __kernel_itimerspec": 32, "struct rlimit": 16, "struct rlimit64": 16,
-         "struct stat": 144, "struct statfs": 120, "struct statx": 256, "struct sysinfo": 112, "struct new_utsname": 390,
+         "struct stat": 144, "struct stat64": 144, "struct statfs": 120, "struct statx": 256, "struct sysinfo": 112, "struct new_utsname": 390,
          "struct sigaction": 32, "siginfo_t": 128, "struct siginfo": 128, "sigset_t": 8, "stack_t": 24, "struct pollfd": 8,
          "struct epoll_event": 12, "struct mmsghdr": 64, "struct user_msghdr": 56, "struct iovec": 16, "struct sembuf": 6,
          "struct msqid_ds": 120, "struct shmid_ds": 112, "struct __kernel_timex": 208, "struct tms": 32,

@@ -28,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -349,7 +348,8 @@ static bool is_shown(const struct trace *t, const struct trace_event *ev)
 {
 	bool is_line = ev->kind == TRACE_SYSCALL || ev->kind == TRACE_SIGNAL || ev->kind == TRACE_EXIT || ev->kind == TRACE_LOST ||
 		       ev->kind == TRACE_PROBE;
-	bool is_exit = ev->kind == TRACE_SYSCALL && (ev->nr == SYS_exit || ev->nr == SYS_exit_group) && ev->abi == TRACE_X86_64;
+	const struct sysc *s = ev->kind == TRACE_SYSCALL ? sysc_find(ev->abi, ev->nr) : NULL;
+	bool is_exit = s && s->flags & SYSC_NO_RETURN && !strncmp(s->name, "exit", 4);
 	if (t->is_silent || (ev->unfinished && t->form != FORM_JSON && !is_exit && ev->kind == TRACE_SYSCALL && ev->seq))
 		return false;
 	if (t->form == FORM_ROWS && ev->kind == TRACE_PROCESS)

@@ -211,6 +211,83 @@ def test_strace():
     check("hardly a call is missing", total.unpaired * 200 <= total.calls, total.unpaired)
 
 
+# --- programs of i386 ----------------------------------------------------------------------------------------------------
+COMPAT = r"""
+typedef unsigned u;
+static inline int call(int nr, u a, u b, u c, u d)
+{
+	int ret;
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(nr), "b"(a), "c"(b), "d"(c), "S"(d) : "memory");
+	return ret;
+}
+#define P(p) ((u)(p))
+static char st[96], back[12], name[4] = "none";
+void _start(void)
+{
+	u act[5] = {0x1234, 0x10000000, 0, 1 << 11, 0}, half[2] = {0, 1500}, timer[4] = {0, 0, 7, 250000}, pair[2], epoll[3] = {1, 0x55, 0};
+	u iov[4] = {P("ab"), 2, P("c"), 1}, old[8];
+	u control[4] = {16, 1, 1, 1}, msg[7] = {0, 0, P(iov), 2, P(control), 16, 0}, in[2] = {P(back), 12}, into[7] = {0, 0, P(in), 1, 0, 0, 0};
+	u argv[3] = {P("x"), P("y z"), 0}, fd;
+	call(174, 10, P(act), 0, 8);                  /* rt_sigaction */
+	call(174, 10, 0, P(old), 8);
+	call(162, P(half), 0, 0, 0);                  /* nanosleep */
+	call(104, 0, P(timer), 0, 0);                 /* setitimer */
+	call(105, 0, P(old), 0, 0);                   /* getitimer */
+	call(195, P("/"), P(st), 0, 0);               /* stat64 */
+	call(360, 1, 1, 0, P(pair));                  /* socketpair */
+	call(370, pair[0], P(msg), 0, 0);             /* sendmsg */
+	call(372, pair[1], P(into), 0, 0);            /* recvmsg */
+	fd = call(329, 0, 0, 0, 0);                   /* epoll_create1 */
+	call(255, fd, 1, pair[0], P(epoll));          /* epoll_ctl */
+	call(146, 99, P(iov), 2, 0);                  /* writev */
+	call(11, P("/nowhere"), P(argv), P(argv + 2), 0);
+	call(265, 77, P(old), 0, 0);                  /* clock_gettime */
+	call(403, 1, P(old), 0, 0);                   /* clock_gettime64 */
+	call(252, 4, 0, 0, 0);
+}
+"""
+COMPAT_WANTED = [
+    r'rt_sigaction\(SIGUSR1, \{sa_handler=0x1234, sa_mask=\[USR2\], sa_flags=SA_RESTART\}, NULL, 8\) = 0',
+    r'rt_sigaction\(SIGUSR1, NULL, \{sa_handler=0x1234, sa_mask=\[USR2\], sa_flags=SA_RESTART\}, 8\) = 0',
+    r'nanosleep\(\{tv_sec=0, tv_nsec=1500\}, NULL\) = 0',
+    r'setitimer\(ITIMER_REAL, \{it_interval=\{tv_sec=0, tv_usec=0\}, it_value=\{tv_sec=7, tv_usec=250000\}\}, NULL\) = 0',
+    r'getitimer\(ITIMER_REAL, \{it_interval=\{tv_sec=0, tv_usec=0\}, it_value=\{tv_sec=[67], tv_usec=\d+\}\}\) = 0',
+    r'stat64\("/", \{st_mode=S_IFDIR\|0?[0-7]+, st_size=\d+, \.\.\.\}\) = 0',
+    r'sendmsg\(3, \{msg_name=NULL, msg_namelen=0, msg_iov=\[\{iov_base="ab", iov_len=2\}, \{iov_base="c", iov_len=1\}\], msg_iovlen=2, '
+    r'msg_control=\[\{cmsg_len=16, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=\[1\]\}\], msg_controllen=16, msg_flags=0\}, 0\) = 3',
+    r'recvmsg\(4, \{msg_name=NULL, msg_namelen=0, msg_iov=\[\{iov_base="abc", iov_len=12\}\], msg_iovlen=1, msg_controllen=0, msg_flags=.*\}, 0\) = 3',
+    r'epoll_ctl\(5, EPOLL_CTL_ADD, 3, \{events=EPOLLIN, data=(0x55|\{u32=85, u64=85\})\}\) = 0',
+    r'writev\(99, \[\{iov_base="ab", iov_len=2\}, \{iov_base="c", iov_len=1\}\], 2\) = -1 EBADF \(Bad file descriptor\)',
+    r'execve\("/nowhere", \["x", "y z"\], .*/\* 0 vars \*/\) = -1 ENOENT \(No such file or directory\)',
+    r'clock_gettime\(0x4d.*, 0x[0-9a-f]+\) = -1 EINVAL \(Invalid argument\)',
+    r'clock_gettime64\(CLOCK_MONOTONIC, \{tv_sec=\d+, tv_nsec=\d+\}\) = 0',
+    r'exit_group\(4\) = \?',
+]
+
+
+def test_i386():
+    exe = os.path.join(ROOT, "compat")
+    with open(exe + ".c", "w", encoding="utf-8") as f:
+        f.write(COMPAT)
+    flags = ["-m32", "-O1", "-w", "-static", "-nostdlib", "-ffreestanding", "-fno-pic", "-no-pie", "-fno-stack-protector", "-msse", "-mstackrealign"]
+    made = subprocess.run(["gcc", *flags, "-o", exe, exe + ".c"], capture_output=True, check=False)
+    try:
+        runs = made.returncode == 0 and subprocess.run([exe], check=False).returncode == 4
+    except OSError:
+        runs = False
+    if not runs:
+        skip("calls of i386", "no such program can be made, or run by this kernel")
+        return
+    for source in ("ptrace", "bpf"):
+        got = scry("--", exe, tool=[SCRY, "trace", "--source", source])
+        if source == "bpf" and b"eBPF" in got.stderr and got.returncode != 4:
+            skip("calls of i386 by eBPF", "it is refused here")
+            continue
+        text = "\n".join(unpadded(line) for line in got.stderr.decode().splitlines())
+        missing = [want for want in COMPAT_WANTED if not re.search("^" + want + "$", text, re.M)]
+        check(f"calls of i386 by {source}, with their structs", not missing, "\n".join(missing) + "\n" + text)
+
+
 # --- forms of output ----------------------------------------------------------------------------------------------------
 KEYS = ["v", "phase", "seq", "cpu", "time", "pid", "tid", "ppid", "comm", "exe", "container", "event", "name"]
 PAYLOAD = {"syscall": {"abi", "nr", "args", "ret", "errno", "ns"}, "exec": {"argv"}, "fork": {"child_tid", "child_pid"},
@@ -516,7 +593,7 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_status, test_words, test_attach, test_killed, test_harm, test_strace):
+        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_status, test_i386, test_words, test_attach, test_killed, test_harm, test_strace):
             test()
     finally:
         shutil.rmtree(ROOT, ignore_errors=True)

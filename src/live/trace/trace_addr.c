@@ -118,7 +118,7 @@ static void put_cmsg_data(struct buf *out, uint32_t level, uint32_t type, const 
 }
 
 /* Control messages, cmsg(3). */
-static void put_control(struct buf *out, const struct trace_slot *slot)
+static void put_control(struct buf *out, unsigned abi, const struct trace_slot *slot)
 {
 	size_t at = 0;
 	bool any = false;
@@ -130,7 +130,7 @@ static void put_control(struct buf *out, const struct trace_slot *slot)
 		if (len < 16)
 			break;
 		size_t body = MIN(len, slot->len - at) - 16;
-		buf_printf(out, "%s{cmsg_len=%" PRIu64 ", cmsg_level=", any ? ", " : "", len);
+		buf_printf(out, "%s{cmsg_len=%" PRIu64 ", cmsg_level=", any ? ", " : "", len - (abi == TRACE_I386 ? 4 : 0));
 		trace_put_enum(out, TRACE_X86_64, SYSC_SET_sol, level);
 		buf_add_str(out, ", cmsg_type=");
 		if (level == SOL_SOCKET)
@@ -180,7 +180,7 @@ void trace_put_msghdr(struct tx *t, unsigned idx)
 	const struct trace_slot *control = trace_slot_find(ev, idx, phase, TRACE_PART_CONTROL);
 	if (control && control->len) {
 		buf_add_str(out, ", msg_control=");
-		put_control(out, control);
+		put_control(out, ev->abi, control);
 	}
 	buf_printf(out, ", msg_controllen=%" PRIu64 ", msg_flags=", load_u64(p + 40, false));
 	trace_put_flags(out, ev->abi, SYSC_SET_msg, load_u32(p + 48, false));

@@ -2,6 +2,7 @@
 #include "live/trace/trace_decode.h"
 
 #include "live/trace/sysc.h"
+#include "live/trace/trace_compat.h"
 #include "live/trace/trace_frame.h"
 
 #include "base/cur.h"
@@ -212,6 +213,49 @@ static void fit_variants(struct trace_record *r)
 	r->ev.nslots = kept;
 }
 
+/* How a slot of i386 differs from what it is elsewhere; null: it does not. */
+static const struct trace_compat *compat_of(const struct sysc *s, const struct trace_slot *slot)
+{
+	if (slot->part == TRACE_PART_IOV)
+		return trace_compat_named("iovec");
+	if (slot->part != TRACE_PART_SELF || slot->arg >= s->nargs)
+		return NULL;
+	const struct sysc_arg *a = &s->a[slot->arg];
+	switch (a->fetch) {
+	case SYSC_FETCH_IOVEC: return trace_compat_named("iovec");
+	case SYSC_FETCH_MSGHDR: return trace_compat_named("user_msghdr");
+	case SYSC_FETCH_FIXED: case SYSC_FETCH_ARRAY: return trace_compat_find(s, a);
+	default: return NULL;
+	}
+}
+
+/* Structs of i386 get the shape that all others have. */
+static void widen(struct trace_record *r)
+{
+	const struct sysc *s = sysc_find(r->ev.abi, r->ev.nr);
+	size_t used = 0;
+	for (uint32_t i = 0; s && i < r->ev.nslots; i++) {
+		struct trace_slot *slot = &r->slots[i];
+		const struct trace_compat *c = compat_of(s, slot);
+		bool is_control = slot->part == TRACE_PART_CONTROL;
+		if (!is_control && (!c || !c->fields))
+			continue;
+		uint8_t *to = r->wide + used;
+		size_t room = sizeof(r->wide) - used;
+		uint32_t full = slot->full;
+		size_t len = is_control ? trace_compat_control(slot->data, slot->len, to, room)
+					: trace_compat_widen(c, slot->data, slot->len, to, room);
+		if (is_control)
+			full = slot->status == TRACE_TRUNCATED ? 0 : (uint32_t)len;
+		else
+			full = full > UINT32_MAX / c->to ? 0 : full / c->from * c->to;
+		slot->data = to;
+		slot->len = (uint32_t)len;
+		slot->full = full && full < len ? (uint32_t)len : full;
+		used += len;
+	}
+}
+
 bool trace_decode(const uint8_t *rec, size_t len, struct trace_record *r)
 {
 	struct cur c = cur_make(rec, len, false);
@@ -228,6 +272,8 @@ bool trace_decode(const uint8_t *rec, size_t len, struct trace_record *r)
 	r->ev.slots = r->slots;
 	if (r->kind == TRACE_SYSCALL && !(w.flags & TRACE_WIRE_EXACT))
 		fit_variants(r);
+	if (r->kind == TRACE_SYSCALL && !(w.flags & TRACE_WIRE_EXACT) && r->ev.abi == TRACE_I386)
+		widen(r);
 	if (r->ev.unfinished)
 		r->ev.ret = 0;
 	if (r->kind == TRACE_LOST) {

@@ -7,6 +7,7 @@
 #include "live/trace/trace_wire.h"
 
 #define TRACE_SLOT_MAX 40
+#define TRACE_WIDE_MAX 16384
 #define TRACE_PATH_MAX 4400 /* of a path from its components */
 
 /* One record taken apart. Pointers lead into the record or into this. */
@@ -20,6 +21,7 @@ struct trace_record {
 	uint32_t container_len;
 	struct trace_slot slots[TRACE_SLOT_MAX];
 	char paths[2][TRACE_PATH_MAX];
+	uint8_t wide[TRACE_WIDE_MAX]; /* structs of i386 as 64-bit ABIs have them */
 };
 
 /* Takes the `len` bytes at `rec` apart, which may be anything. False: they are no record, and `ret` is undefined. */

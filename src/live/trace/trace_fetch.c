@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live/trace/trace_fetch.h"
 
+#include "live/trace/trace_compat.h"
+
 #include "base/cleanup.h"
 #include "base/cur.h"
 
@@ -24,6 +26,7 @@ struct reader {
 	enum trace_phase phase;
 	int64_t ret;
 	uint32_t string_max;
+	bool is_compat;
 };
 
 void trace_fetched_reset(struct trace_fetched *f)
@@ -102,6 +105,40 @@ static const uint8_t *read_bytes(struct reader *r, unsigned arg, unsigned part, 
 	return got == len ? (const uint8_t *)r->f->bytes.data + off : NULL;
 }
 
+/* How structs of i386 are read: `cnt` of them, of which at most `max`. */
+struct wide {
+	const struct trace_compat *c;
+	uint64_t cnt;
+	size_t max;
+};
+
+static const uint8_t *read_wide(struct reader *r, unsigned arg, unsigned part, uint64_t va, struct wide w)
+{
+	const struct trace_compat *c = w.c;
+	uint64_t cnt = w.cnt;
+	uint8_t raw[STRUCT_LEN];
+	size_t want = MIN(MIN(cnt, w.max), sizeof(raw) / c->from), off = r->f->bytes.len;
+	char *to = buf_room(&r->f->bytes, want * c->to);
+	if (!to)
+		return NULL;
+	size_t got = trace_peek(r->tid, va, raw, want * c->from) / c->from;
+	r->f->bytes.len += trace_compat_widen(c, raw, got * c->from, (uint8_t *)to, want * c->to);
+	push(r->f, (struct trace_slot){.arg = (uint8_t)arg, .phase = (uint8_t)r->phase, .part = (uint8_t)part, .len = (uint32_t)(got * c->to),
+				       .full = cnt > UINT32_MAX / c->to ? 0 : (uint32_t)(cnt * c->to),
+				       .status = got < want ? TRACE_FAULTED : want < cnt ? TRACE_TRUNCATED : TRACE_OK}, off);
+	return got == want ? (const uint8_t *)r->f->bytes.data + off : NULL;
+}
+
+/* A struct or an array of them, `want` bytes in the shape of 64-bit ABIs. */
+static void read_structs(struct reader *r, unsigned arg, uint64_t want, size_t max)
+{
+	const struct trace_compat *c = r->is_compat ? trace_compat_find(r->s, &r->s->a[arg]) : NULL;
+	if (c && c->fields)
+		read_wide(r, arg, TRACE_PART_SELF, r->args[arg], (struct wide){c, want / c->to, max / c->to});
+	else
+		read_bytes(r, arg, TRACE_PART_SELF, r->args[arg], want, max);
+}
+
 /* Appends a string, its NUL included, at most `max` bytes; the status says how it went. */
 static uint8_t read_string(struct reader *r, uint64_t va, size_t max)
 {
@@ -140,7 +177,7 @@ static void read_strv(struct reader *r, unsigned arg)
 	uint8_t status = TRACE_OK;
 	for (size_t i = 0; status == TRACE_OK; i++) {
 		uint64_t va = 0;
-		unsigned word_len = 8;
+		unsigned word_len = r->is_compat ? 4 : 8;
 		if (trace_peek(r->tid, r->args[arg] + i * word_len, &va, word_len) < word_len)
 			status = TRACE_FAULTED;
 		else if (!va)
@@ -180,7 +217,10 @@ static void read_iovec(struct reader *r, unsigned arg, unsigned part, uint64_t v
 	uint64_t left = r->phase == TRACE_OUT ? (uint64_t)MAX(r->ret, 0) : UINT64_MAX, full = 0;
 	uint64_t bytes = cnt > IOVEC_CNT ? IOVEC_CNT * 16 + 1 : cnt * 16;
 	struct iovec vec[IOVEC_CNT];
-	read_bytes(r, arg, part, va, bytes, sizeof(vec));
+	if (r->is_compat)
+		read_wide(r, arg, part, va, (struct wide){trace_compat_named("iovec"), cnt, IOVEC_CNT});
+	else
+		read_bytes(r, arg, part, va, bytes, sizeof(vec));
 	const struct trace_slot *slot = r->f->slots.cnt ? &r->f->slots.data[r->f->slots.cnt - 1] : NULL;
 	if (!slot)
 		return;
@@ -201,9 +241,29 @@ static void read_iovec(struct reader *r, unsigned arg, unsigned part, uint64_t v
 				       .len = (uint32_t)(r->f->bytes.len - off), .full = full > UINT32_MAX ? 0 : (uint32_t)full}, off);
 }
 
+static const uint8_t *read_msghdr_self(struct reader *r, unsigned arg)
+{
+	if (r->is_compat)
+		return read_wide(r, arg, TRACE_PART_SELF, r->args[arg], (struct wide){trace_compat_named("user_msghdr"), 1, 1});
+	return read_bytes(r, arg, TRACE_PART_SELF, r->args[arg], 56, 56);
+}
+
+static void read_control(struct reader *r, unsigned arg, uint64_t va, uint64_t len)
+{
+	uint8_t raw[STRUCT_LEN / 2], wide[STRUCT_LEN];
+	if (!r->is_compat) {
+		read_bytes(r, arg, TRACE_PART_CONTROL, va, len, STRUCT_LEN);
+		return;
+	}
+	size_t want = MIN(len, sizeof(raw)), got = trace_peek(r->tid, va, raw, want), to = trace_compat_control(raw, got, wide, sizeof(wide));
+	trace_fetch_add(r->f, (struct trace_slot){.arg = (uint8_t)arg, .phase = (uint8_t)r->phase, .part = TRACE_PART_CONTROL, .len = (uint32_t)to,
+						  .full = want < len ? 0 : (uint32_t)to,
+						  .status = got < want ? TRACE_FAULTED : want < len ? TRACE_TRUNCATED : TRACE_OK}, wide);
+}
+
 static void read_msghdr(struct reader *r, unsigned arg)
 {
-	const uint8_t *p = read_bytes(r, arg, TRACE_PART_SELF, r->args[arg], 56, 56);
+	const uint8_t *p = read_msghdr_self(r, arg);
 	if (!p)
 		return;
 	uint64_t name = load_u64(p, false), iov = load_u64(p + 16, false), iov_cnt = load_u64(p + 24, false);
@@ -214,7 +274,7 @@ static void read_msghdr(struct reader *r, unsigned arg)
 	if (iov && iov_cnt)
 		read_iovec(r, arg, TRACE_PART_IOV, iov, iov_cnt);
 	if (control && control_len)
-		read_bytes(r, arg, TRACE_PART_CONTROL, control, control_len, STRUCT_LEN);
+		read_control(r, arg, control, control_len);
 }
 
 static void read_arg(struct reader *r, unsigned arg)
@@ -229,7 +289,7 @@ static void read_arg(struct reader *r, unsigned arg)
 			int32_t n = (int32_t)r->args[0];
 			read_bytes(r, arg, TRACE_PART_SELF, va, n < 0 ? 0 : ((uint64_t)(uint32_t)n + 63) / 64 * 8, 128);
 		} else {
-			read_bytes(r, arg, TRACE_PART_SELF, va, a->size, a->size);
+			read_structs(r, arg, a->size, a->size);
 		}
 		break;
 	case SYSC_FETCH_BYTES:
@@ -239,7 +299,7 @@ static void read_arg(struct reader *r, unsigned arg)
 		break;
 	case SYSC_FETCH_ARRAY: {
 		uint64_t n = length(r, a);
-		read_bytes(r, arg, TRACE_PART_SELF, va, n > UINT32_MAX / a->size ? UINT32_MAX : n * a->size, STRUCT_LEN);
+		read_structs(r, arg, n > UINT32_MAX / a->size ? UINT32_MAX : n * a->size, STRUCT_LEN);
 		break;
 	}
 	case SYSC_FETCH_SOCKADDR: read_bytes(r, arg, TRACE_PART_SELF, va, length(r, a), SOCKADDR_LEN); break;
@@ -254,7 +314,8 @@ void trace_fetch(struct trace_fetched *f, const struct trace_fetch_call *call, e
 {
 	const struct sysc *s = call->s;
 	const uint64_t *args = call->args;
-	struct reader r = {.f = f, .tid = call->tid, .s = s, .args = args, .phase = phase, .ret = call->ret, .string_max = call->string_max};
+	struct reader r = {.f = f, .tid = call->tid, .s = s, .args = args, .phase = phase, .ret = call->ret, .string_max = call->string_max,
+			   .is_compat = call->is_compat};
 	unsigned wanted = phase == TRACE_IN ? SYSC_IN : SYSC_OUT;
 	/* Lengths that pointers lead to come first: how much was written depends on what they were. */
 	for (unsigned pass = 0; pass < 2; pass++)
@@ -264,7 +325,7 @@ void trace_fetch(struct trace_fetched *f, const struct trace_fetch_call *call, e
 	/* A msghdr that is filled is an input, too: its lengths are. */
 	for (unsigned i = 0; phase == TRACE_IN && i < s->nargs; i++)
 		if (s->a[i].fetch == SYSC_FETCH_MSGHDR && s->a[i].dir == SYSC_OUT && args[i])
-			read_bytes(&r, i, TRACE_PART_SELF, args[i], 56, 56);
+			read_msghdr_self(&r, i);
 }
 
 void trace_fetch_check_paths(struct trace_fetched *f, const struct trace_fetch_call *call)

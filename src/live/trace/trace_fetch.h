@@ -30,6 +30,7 @@ struct trace_fetch_call {
 	const uint64_t *args;  /* SYSC_ARG_MAX */
 	int64_t ret;           /* of one that ended */
 	uint32_t string_max;   /* bytes read of strings and buffers that are not paths */
+	bool is_compat;        /* of i386: what is read gets the shape of 64-bit ABIs */
 };
 
 /* Reads the inputs (TRACE_IN), or the outputs of a call that ended without an error. */

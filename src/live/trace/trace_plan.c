@@ -2,6 +2,7 @@
 #include "live/trace/trace_plan.h"
 
 #include "live/trace/sysc.h"
+#include "live/trace/trace_compat.h"
 #include "live/trace/trace_event.h"
 
 #include "base/cleanup.h"
@@ -34,13 +35,15 @@ static struct trace_read_arg *add_row(struct rows *r, unsigned arg, enum trace_r
 	return row;
 }
 
-/* A row for the part of a struct msghdr whose pointer and number are at these offsets in it. */
-static struct trace_read_arg *add_part(struct rows *r, unsigned arg, enum trace_part part, unsigned flags, unsigned at)
+/* A row for the part of a struct msghdr whose pointer and number are at these words of it. */
+static struct trace_read_arg *add_part(struct rows *r, unsigned arg, enum trace_part part, unsigned flags, unsigned word)
 {
-	struct trace_read_arg *row = add_row(r, arg, TRACE_READ_BYTES, flags | TRACE_READ_SRC_BASE | TRACE_READ_CNT_BASE);
+	unsigned len = r->abi ? 4 : 8;
+	flags |= TRACE_READ_SRC_BASE | TRACE_READ_CNT_BASE | (r->abi ? TRACE_READ_CNT_32 : 0);
+	struct trace_read_arg *row = add_row(r, arg, TRACE_READ_BYTES, flags);
 	row->how |= (uint32_t)part << (24 + TRACE_WIRE_PART_SHIFT);
-	row->src = (uint8_t)(SLOT_LEN + at);
-	row->cnt = (uint8_t)(SLOT_LEN + at + 8);
+	row->src = (uint8_t)(SLOT_LEN + word * len);
+	row->cnt = (uint8_t)(SLOT_LEN + (word + 1) * len);
 	row->size = 1;
 	return row;
 }
@@ -55,16 +58,14 @@ static void add_data(struct rows *r, unsigned arg, unsigned flags, uint16_t limi
 static void add_msghdr(struct rows *r, unsigned arg, unsigned flags, uint16_t limit)
 {
 	struct trace_read_arg *row = add_row(r, arg, TRACE_READ_BYTES, flags | TRACE_READ_IS_BASE);
-	row->size = 56;
-	row->copy = 56;
-	if (r->abi)
-		return; /* its parts lie elsewhere in a struct of i386 */
+	row->size = r->abi ? trace_compat_named("user_msghdr")->from : 56;
+	row->copy = row->size;
 	row = add_part(r, arg, TRACE_PART_NAME, flags | TRACE_READ_CNT_32, 0);
 	row->copy = ADDR_LIMIT;
-	row = add_part(r, arg, TRACE_PART_CONTROL, flags, 32);
+	row = add_part(r, arg, TRACE_PART_CONTROL, flags, 4);
 	row->copy = CONTROL_LIMIT;
-	row = add_part(r, arg, TRACE_PART_IOV, flags | TRACE_READ_IS_BASE, 16);
-	row->size = 16;
+	row = add_part(r, arg, TRACE_PART_IOV, flags | TRACE_READ_IS_BASE, 2);
+	row->size = r->abi ? 8 : 16;
 	row->copy = IOV_LIMIT;
 	add_data(r, arg, flags, limit);
 }
@@ -103,8 +104,12 @@ static void add_arg(struct rows *r, const struct trace_plan *p, const struct sys
 	unsigned flags = (a->dir & SYSC_IN ? TRACE_READ_IN : 0) | (a->dir & SYSC_OUT ? TRACE_READ_OUT : 0) |
 			 (a->by_ret ? TRACE_READ_BY_RET : 0);
 	uint16_t limit = limit_of(p, s, arg);
+	bool is_struct = a->fetch == SYSC_FETCH_FIXED || a->fetch == SYSC_FETCH_ARRAY;
+	const struct trace_compat *compat = r->abi && is_struct ? trace_compat_find(s, a) : NULL;
 	struct trace_read_arg *row;
 
+	if (r->abi && is_struct && !compat) /* the pointer is all that is shown then */
+		return;
 	switch (a->fetch) {
 	case SYSC_FETCH_STR:
 		row = add_row(r, arg, TRACE_READ_STR, flags);
@@ -126,6 +131,8 @@ static void add_arg(struct rows *r, const struct trace_plan *p, const struct sys
 	default:
 		row = add_row(r, arg, TRACE_READ_BYTES, flags);
 		row->size = a->size ? a->size : 1;
+		if (compat)
+			row->size = (uint16_t)(a->size / compat->to * compat->from);
 		row->copy = limit;
 	}
 	if (a->len == SYSC_LEN_ARG && a->partner >= 0) {

@@ -6,6 +6,7 @@
  */
 #include "live/trace/trace_ptrace.h"
 
+#include "live/trace/trace_compat.h"
 #include "live/trace/trace_fetch.h"
 #include "live/trace/trace_proc.h"
 #include "live/trace/trace_spawn.h"
@@ -160,6 +161,17 @@ static uint32_t string_max(const struct tracer *tr)
 	return tr->o->string_max ? tr->o->string_max : STRING_MAX;
 }
 
+/* Of structs of i386 that are not known there is the pointer. */
+static void hide_unknown(struct sysc *s)
+{
+	for (unsigned i = 0; i < s->nargs; i++) {
+		struct sysc_arg *a = &s->a[i];
+		bool is_struct = a->fetch == SYSC_FETCH_FIXED || a->fetch == SYSC_FETCH_ARRAY;
+		if ((is_struct && !trace_compat_find(s, a)) || (a->fetch == SYSC_FETCH_BYTES && strstr(a->ctype, "msgbuf")))
+			a->dir = 0;
+	}
+}
+
 static void on_entry(struct tracer *tr, struct thread *th, const struct __ptrace_syscall_info *info)
 {
 	bool is_seccomp = info->op == PTRACE_SYSCALL_INFO_SECCOMP;
@@ -180,12 +192,10 @@ static void on_entry(struct tracer *tr, struct thread *th, const struct __ptrace
 		sysc_resolve(s, th->args, &th->s);
 	if (!th->is_event || (th->is_hidden && th->nr != SYS_execve))
 		return;
-	/* Of i386 the structs have another shape: strings alone are read. */
-	if (th->abi != TRACE_X86_64)
-		for (unsigned i = 0; i < th->s.nargs; i++)
-			if (th->s.a[i].fetch != SYSC_FETCH_STR && th->s.a[i].fetch != SYSC_FETCH_BYTES)
-				th->s.a[i].dir = 0;
-	trace_fetch(&th->got, &(struct trace_fetch_call){.tid = th->tid, .s = &th->s, .args = th->args, .string_max = string_max(tr)}, TRACE_IN);
+	if (th->abi == TRACE_I386)
+		hide_unknown(&th->s);
+	trace_fetch(&th->got, &(struct trace_fetch_call){.tid = th->tid, .s = &th->s, .args = th->args, .string_max = string_max(tr),
+							 .is_compat = th->abi == TRACE_I386}, TRACE_IN);
 	read_stack(tr, th);
 	if (th->s.flags & SYSC_NO_RETURN && !strncmp(th->s.name, "exit", 4)) {
 		th->is_said = true;
@@ -204,7 +214,8 @@ static void on_return(struct tracer *tr, struct thread *th, const struct __ptrac
 	int64_t ret = info->exit.rval;
 	bool has_new_memory = th->s.flags & SYSC_NO_RETURN && ret >= 0;
 	if (!has_new_memory) {
-		struct trace_fetch_call call = {.tid = th->tid, .s = &th->s, .args = th->args, .ret = ret, .string_max = string_max(tr)};
+		struct trace_fetch_call call = {.tid = th->tid, .s = &th->s, .args = th->args, .ret = ret, .string_max = string_max(tr),
+						.is_compat = th->abi == TRACE_I386};
 		trace_fetch_check_paths(&th->got, &call);
 		if (ret >= 0 || ret < -4095)
 			trace_fetch(&th->got, &call, TRACE_OUT);

@@ -391,7 +391,7 @@ static void put_clone_args(struct buf *out, const uint8_t *p, size_t len)
 
 static bool put_special(const struct tx *t, struct buf *out, const char *name, const uint8_t *p, size_t len)
 {
-	if (!strcmp(name, "stat") && len >= 128) {
+	if ((!strcmp(name, "stat") || !strcmp(name, "stat64")) && len >= 128) {
 		if (t->ev->abi == TRACE_ARM64)
 			put_stat_arm64(out, p);
 		else
