@@ -62,17 +62,29 @@ static void add_i386(const uint64_t *x86_64, uint64_t *ret)
 	}
 }
 
+/* What began as execveat ends as execve: neither is whole without the other's records. */
+static void add_exec(uint64_t *ids)
+{
+	int at = sysc_by_name("execveat", 8)->nr[TRACE_X86_64], plain = sysc_by_name("execve", 6)->nr[TRACE_X86_64];
+	if (!(ids[at / 64] >> (at % 64) & 1) && !(ids[plain / 64] >> (plain % 64) & 1))
+		return;
+	ids[at / 64] |= (uint64_t)1 << (at % 64);
+	ids[plain / 64] |= (uint64_t)1 << (plain % 64);
+}
+
 static struct err *open_bpf(const struct ses_trace_what *w, struct trace_bpf **ret)
 {
-	uint64_t i386[TRACE_IDS / 64] = {0};
+	uint64_t i386[TRACE_IDS / 64] = {0}, x86_64[TRACE_IDS / 64];
 	uint32_t pids[PID_MAX];
 	struct trace_bpf_options o = {.with_site = true, .stack_len = w->stack_len, .with_times = w->with_times,
 		.with_signals = true, .ring_len = w->ring_len};
 	o.plan = (struct trace_plan){.data_limit = MIN(MAX(w->string_max, 256u), TRACE_LIMIT_MAX), .array_limit = TRACE_LIMIT_MAX,
 				     .with_blocking = w->with_entries, .with_races = true, .with_maps = w->with_maps};
 	if (w->wanted) {
-		add_i386(w->wanted, i386);
-		o.plan.ids[0] = w->wanted;
+		memcpy(x86_64, w->wanted, sizeof(x86_64));
+		add_exec(x86_64);
+		add_i386(x86_64, i386);
+		o.plan.ids[0] = x86_64;
 		o.plan.ids[1] = i386;
 	}
 	for (size_t i = 0; i < w->pid_cnt && i < PID_MAX; i++)
@@ -85,11 +97,12 @@ static struct err *open_bpf(const struct ses_trace_what *w, struct trace_bpf **r
 	return trace_bpf_open(&o, ret);
 }
 
-static struct err *drain(struct trace_bpf *t, struct drained *d)
+/* What is recorded now; with `w`, while the trace goes on: what is recorded faster than it is read has no end. */
+static struct err *drain(const struct ses_trace_what *w, struct trace_bpf *t, struct drained *d)
 {
 	bool any = true;
 	struct err *e = NULL;
-	while (!e && any)
+	while (!e && any && !(w && (!d->goes_on || w->is_stopped(w->ctx))))
 		e = trace_bpf_drain(t, on_chunk, d, &any);
 	return e;
 }
@@ -117,9 +130,8 @@ static struct err *loop(const struct ses_trace_what *w, struct trace_bpf *t, str
 {
 	for (;;) {
 		trace_bpf_wait(t, WAIT_MS);
-		/* What was recorded before it ended is in the ring by now. */
 		bool is_over = has_ended(w, spawn, status) || w->is_stopped(w->ctx);
-		struct err *e = drain(t, d);
+		struct err *e = drain(w, t, d);
 		if (e || is_over || !d->goes_on)
 			return e;
 	}
@@ -138,7 +150,7 @@ static struct err *finish(struct trace_bpf *t, struct drained *d, struct trace_t
 {
 	size_t cnt;
 	trace_bpf_stop(t);
-	struct err *e = drain(t, d);
+	struct err *e = drain(NULL, t, d);
 	const struct trace_cpu *cpus = trace_bpf_cpus(t, &cnt);
 	*ret = (struct trace_totals){0};
 	for (size_t i = 0; i < cnt; i++) {

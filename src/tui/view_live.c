@@ -13,6 +13,7 @@
  */
 #define DETAIL_MIN_H 16 /* lower panes are the list alone */
 #define WORDS_MAX 200
+#define COMMAND_MAX 40 /* bytes of the words in the title */
 
 enum { COL_TIME, COL_PID, COL_COMM, COL_CALL, COL_ARGS, COL_RESULT, COL_SITE };
 
@@ -287,9 +288,12 @@ static void say_state(struct tui *t, const struct ses_live_state *st)
 		snprintf(tail, sizeof(tail), ", %s lost", tui_number(st->lost, n[1]));
 	if (st->dropped)
 		snprintf(tail + strlen(tail), sizeof(tail) - strlen(tail), ", the first %s not kept", tui_number(st->dropped, n[2]));
-	snprintf(l->what, sizeof(l->what), "%s events%s  %s%s  %.100s", tui_number(st->events, n[0]), tail,
+	/* Behind it stands the filter, which is not to be pushed out. */
+	bool is_long = strlen(t->live.command) > COMMAND_MAX;
+	snprintf(l->what, sizeof(l->what), "%s events%s  %s%s  %.*s%s", tui_number(st->events, n[0]), tail,
 		 !st->is_running ? st->is_bad ? "failed" : "ended" : st->is_paused ? "paused" : "running",
-		 t->live.is_tail && st->is_running ? ", newest" : "", t->live.command);
+		 t->live.is_tail && st->is_running ? ", newest" : "", COMMAND_MAX, t->live.command,
+		 is_long ? "..." : "");
 }
 
 /* The filter that was typed is put into force; one that cannot be taken leaves the last one. */

@@ -5,8 +5,8 @@
     bench_tui.py --scry PATH --tool PATH [--file ELF] [--large ELF] [--keys N] [--json]
 
 Rows: key to frame for one scrolled line of the listing and of C, beside a program that answers a key with as many bytes and a page
-of the listing made inside a process; the same while a file is analysed; bytes of a scrolled line, on a terminal with margins and as in tmux; bytes and
-wake-ups of five seconds of doing nothing. Keys come 25 ms apart, as a held key's do. Exit 0 whatever the figures are;
+of the listing made inside a process; the same while a file is analysed; bytes of a scrolled line, on a terminal with margins and as in tmux; key to frame and memory in
+a live trace of 300,000 calls a second; bytes and wake-ups of five seconds of doing nothing. Keys come 25 ms apart, as a held key's do. Exit 0 whatever the figures are;
 docs/measuring.md says what each row is."""
 import argparse
 import fcntl
@@ -195,6 +195,79 @@ def while_analysing(args):
               f"beside it a program that only answers, p99 {percentile(trips, 0.99) * 1e3:.2f} ms")
 
 
+def memory(pid):
+    """Bytes of memory of a process and its children."""
+    total = 0
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        total += 1024 * int(re.search(r"^Pss:\s+(\d+)", f.read(), re.M).group(1))
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return total + sum(memory(int(c)) for c in f.read().split())
+
+
+def toggled(t, keys):
+    """Seconds of key to frame, where the key holds the live trace or lets it go on, which the title says."""
+    times = []
+    for i in range(keys):
+        word = (b"running", b"paused")[i % 2 == 0]
+        took, _ = t.key(b"p", lambda got, word=word: word in got and SHOWN in got[got.rindex(word):], 5.0)
+        times += [took] if took is not None else []
+        end = time.perf_counter() + GAP_S * 2
+        while time.perf_counter() < end:
+            t.take(0.005)
+    return times
+
+
+def live(args, store):
+    """The live trace of a program that makes 300,000 calls a second, beside that of one that makes ten."""
+    source = """#include <stdlib.h>
+    #include <time.h>
+    #include <unistd.h>
+    #include <sys/syscall.h>
+    int main(int c, char **v) {
+        long per = atol(v[1]);
+        struct timespec next;
+        for (clock_gettime(CLOCK_MONOTONIC, &next);;) {
+            for (long i = 0; i < per; i++)
+                syscall(SYS_getppid);
+            next.tv_nsec += 1000000;
+            if (next.tv_nsec >= 1000000000) { next.tv_nsec -= 1000000000; next.tv_sec++; }
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, 0);
+        }
+    }"""
+    prog = os.path.join(store, "flood")
+    subprocess.run(["cc", "-O2", "-o", prog, "-x", "c", "-"], input=source, text=True, check=True)
+    figures = {}
+    for name, words in (("calm", ["sleep", "600"]), ("flood", [prog, "300"])):
+        p = subprocess.Popen(words)
+        t = Terminal([args.scry, args.file], {"TERM": "xterm-256color", "SCRY_STORE": store}, True)
+        t.until(b"ready")
+        t.rest(0.4)
+        os.write(t.fd, b",v\x15-p %d\r" % p.pid)
+        if not t.until(b"running"):
+            t.end()
+            p.kill()
+            p.wait()
+            return
+        end = time.monotonic() + 6
+        while time.monotonic() < end:
+            t.take(0.01)
+        first = memory(t.pid)
+        times = toggled(t, args.keys // 2 * 2)
+        figures[name] = (times, first, memory(t.pid))
+        t.out = b""
+        t.end()
+        p.kill()
+        p.wait()
+    (calm, _, _), (times, first, last) = figures["calm"], figures["flood"]
+    if not times or not calm:
+        return
+    p99 = percentile(times, 0.99)
+    yield row("key to frame in a live trace of 300,000 calls/s, p99", f"{p99 * 1e3:.2f} ms", "16 ms", p99 <= 0.016,
+              f"median {statistics.median(times) * 1e3:.2f} ms, {statistics.median(times) / statistics.median(calm):.2f}x of that of a program that sleeps, "
+              f"{len(times)} of {args.keys} keys")
+    yield row("its memory, over that after 6 s", f"{last / first:.2f}x", "1.1x", last <= 1.1 * first, f"{first >> 20} MB, then {last >> 20} MB")
+
+
 def scrolled_bytes(args, store):
     for name, margins, env in (("with margins", True, {}), ("without margins, as in tmux", False, {"TERM": "tmux-256color", "SCRY_NO": "margins sync keys"})):
         t = opened(args, store, margins, env)
@@ -246,7 +319,7 @@ def main():
     rows = []
     try:
         page = page_inside(args, store)
-        for part in (latency(args, store, page, False), latency(args, store, page, True), while_analysing(args), scrolled_bytes(args, store), idle(args, store)):
+        for part in (latency(args, store, page, False), latency(args, store, page, True), while_analysing(args), live(args, store), scrolled_bytes(args, store), idle(args, store)):
             for r in part:
                 rows.append(r)
                 if not args.json:

@@ -425,6 +425,74 @@ def test_status():
         check(f"by {tool[-1]}: a trace that ends before its program", got.returncode == 0, [got.returncode, got.stderr])
 
 
+def exec_of(tool, *words):
+    """What a program that becomes another out of memory is shown to call."""
+    code = ("import os; fd = os.memfd_create('m', 0); os.write(fd, open('/bin/true', 'rb').read()); "
+            "os.execve(fd, ['first', 'second'], {f'V{i}': 'x' * 20 for i in range(60)})")
+    got = scry("--json", *words, "--", sys.executable, "-c", code, tool=tool)
+    return got, [json.loads(line) for line in got.stdout.decode().splitlines()][:-1]
+
+
+def test_exec():
+    """A program that becomes another keeps what it was called with, as far as it was read: the kernel forgets it, and calls it execve."""
+    for name, tool in (("ptrace", PTRACE), ("bpf", [SCRY, "trace", "--source", "bpf"])):
+        for words in ([], ["-e", "execveat"]):
+            got, events = exec_of(tool, *words)
+            if got.returncode == 4:
+                skip(f"{name}: execveat", got.stderr.decode().splitlines()[0])
+                break
+            done = [e for e in events if e["event"] == "syscall" and e["name"] == "execveat" and e["phase"] == "complete"]
+            if not check(f"{name} {' '.join(words)}: execveat is shown as such", len(done) == 1 and done[0]["ret"] == "0x0", got.stdout[-2000:]):
+                continue
+            args = {a["name"]: a for a in done[0]["args"]}
+            check(f"{name} {' '.join(words)}: with its arguments", args["argv"]["text"] == '["first", "second"]' and args["flags"]["text"] == "AT_EMPTY_PATH",
+                  done[0])
+            number = re.search(r"/\* (at least )?(\d+) vars", args["envp"]["text"])
+            is_whole = not number[1] and number[2] == "60" and args["envp"]["status"] in ("ok", "late")
+            is_part = number[1] and int(number[2]) < 60 and args["envp"]["status"] in ("truncated", "faulted")
+            check(f"{name} {' '.join(words)}: an environment that is not whole says so", is_whole or is_part, args["envp"])
+            _, others = exec_of(tool, "-e", "execve")
+            check(f"{name}: with -e execve it is not among them", [e["name"] for e in others if e["event"] == "syscall"] == ["execve"], others)
+            check(f"{name} {' '.join(words)}: nothing is called that was not", not any(
+                e["event"] == "syscall" and e["name"] == "execve" and any(a["value"] == "0x0" for a in e["args"]) for e in events))
+
+
+FLOOD = """
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void) { for (;;) syscall(SYS_getppid); }
+"""
+
+
+def test_flood():
+    """Calls faster than they can be read: a trace ends when it is told to, and counts what it missed."""
+    prog = compile_c("flood", FLOOD)
+    bpf = [SCRY, "trace", "--source", "bpf"]
+    for words, stop in ((["--until", "300ms"], False), (["--until", "1000"], False), ([], True)):
+        to = os.path.join(ROOT, "flood.json")
+        # The program goes on, with the descriptors it was given.
+        with open(os.path.join(ROOT, "flood.err"), "w+b") as err:
+            p = subprocess.Popen([*bpf, "--ring", "64K", "--json", "--stacks", "--to", to, *words, "--", prog], stdout=err, stderr=err, env=ENV)
+            while stop and p.poll() is None and not (os.path.exists(to) and os.path.getsize(to)):
+                time.sleep(0.01)
+            p.send_signal(signal.SIGINT if stop else 0)
+            p.wait(timeout=WAIT_S)
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(prog):
+                        os.kill(int(pid), signal.SIGKILL)
+                except OSError:
+                    pass
+            if p.returncode == 4:
+                err.seek(0)
+                skip("a flood of calls", err.read().decode().splitlines()[0])
+                return
+        with open(to, "rb") as f:
+            end = f.read().splitlines()[-1]
+        check(f"a flood of calls ends: {' '.join(words) or 'interrupted'}", json.loads(end).get("end") is True, end)
+        os.unlink(to)
+
+
 def test_words():
     check("nothing to trace is a usage error", scry().returncode == 2)
     got = scry("-e", "frob", "--", "true")
@@ -593,7 +661,8 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_status, test_i386, test_words, test_attach, test_killed, test_harm, test_strace):
+        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_status, test_i386,
+                     test_exec, test_flood, test_words, test_attach, test_killed, test_harm, test_strace):
             test()
     finally:
         shutil.rmtree(ROOT, ignore_errors=True)

@@ -119,6 +119,28 @@ wait_for 'events.* ended' 's ends the trace'
 until_true 'and the program' is_gone 'sleep 98761'
 text t
 keys C-u
+text "-e kill ${src:--- }sh -c 'kill -0 11; while :; do sleep 0.1; kill -0 22; done'"
+keys Enter
+wait_for 'Sure' 'a program without end'
+text y
+wait_for 'kill +\(22, 0\)' 'the newest of its events'
+text /
+text 'call=kill'
+keys Enter
+wait_for '/call=kill' 'filtered while they come'
+newest() { screen | sed -n 's/.*missing) *\([0-9,]*\) .*/\1/p' | tr -d ,; }
+keys Home
+wait_for '> .*kill +\(11, 0\)' 'Home: the first one'
+before=$(newest)
+more() { [ "$(newest)" -gt "${before:-0}" ] 2>/dev/null; }
+until_true 'while others come' more
+shows '> .*kill +\(11, 0\)' && ok 0 'the cursor stays' || ok 1 'the cursor stays'
+text F
+wait_for '> .*kill +\(22, 0\)' 'F is at the newest again'
+text s
+wait_for 'events.* ended' 'and s ends it'
+text t
+keys C-u
 text "${src}sleep 98762"
 keys Enter
 wait_for 'Sure' 'another one'

@@ -218,6 +218,12 @@ const char *sysc_set_name(unsigned abi, unsigned set, uint64_t value)
 	return NULL;
 }
 
+bool sysc_is_exec(unsigned abi, int nr)
+{
+	const struct sysc *c = sysc_find(abi, nr);
+	return c && (!strcmp(c->name, "execve") || !strcmp(c->name, "execveat"));
+}
+
 bool sysc_is_wide(const struct sysc_arg *a)
 {
 	static const char *const wide[] = {"long", "size_t", "off_t", "64", "aio_context_t", "*"};

@@ -132,6 +132,10 @@ void sysc_resolve(const struct sysc *s, const uint64_t args[SYSC_ARG_MAX], struc
 /* The `idx`th of the ways in which arguments of `s` depend on another one, as sysc_resolve() gives it; false: there are no more. */
 bool sysc_variant(const struct sysc *s, size_t idx, struct sysc *ret);
 
+/* Whether the call makes the process another program: when it returns its registers, number and abi among them, are the new one's, and the kernel
+ * calls it execve, of the new abi. */
+bool sysc_is_exec(unsigned abi, int nr);
+
 /* Whether the C type fills the register; of others the upper half means nothing. */
 bool sysc_is_wide(const struct sysc_arg *a);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live/trace/trace_join.h"
 
+#include "live/trace/sysc.h"
 #include "live/trace/trace_decode.h"
 #include "live/trace/trace_frame.h"
 #include "live/trace/trace_seed.h"
@@ -240,14 +241,20 @@ static void merge_slot(struct trace_slot *end, const struct trace_slot *begun)
 	end->status = status;
 }
 
-/* rt_sigreturn(2) puts other registers in the place of those it was called with, its number among them. */
+/* rt_sigreturn(2) and execveat(2) put other registers in the place of those they were called with, their number among them; a program of
+ * another abi has another number for exec. */
 static void restore_number(struct trace_join *j, const struct thread *t, struct trace_event *ev)
 {
 	const struct pending *p = &t->pending;
-	if (ev->nr != -1 || !p->rec || !trace_decode(p->rec, p->len, &j->begun))
+	bool is_exec = !ev->ret && sysc_is_exec(ev->abi, ev->nr);
+	if ((ev->nr != -1 && !is_exec) || !p->rec || !trace_decode(p->rec, p->len, &j->begun))
 		return;
-	ev->nr = j->begun.ev.nr;
-	memcpy(ev->args, j->begun.ev.args, sizeof(ev->args));
+	const struct trace_event *begun = &j->begun.ev;
+	if (is_exec != sysc_is_exec(begun->abi, begun->nr))
+		return;
+	ev->nr = begun->nr;
+	ev->abi = begun->abi;
+	memcpy(ev->args, begun->args, sizeof(ev->args));
 }
 
 /* Joins the end of a call with its beginning. */
@@ -260,9 +267,7 @@ static void join_call(struct trace_join *j, struct thread *t, struct trace_event
 	if (!ev->ns && ev->time > begun->time)
 		ev->ns = ev->time - begun->time;
 	/* A program that was replaced took registers and memory with it. */
-	static const uint64_t none[6];
-	if (!ev->ret && begun->nslots && !memcmp(ev->args, none, sizeof(none))) {
-		memcpy(ev->args, begun->args, sizeof(ev->args));
+	if (!ev->ret && sysc_is_exec(ev->abi, ev->nr)) {
 		ev->slots = begun->slots;
 		ev->nslots = begun->nslots;
 		return;

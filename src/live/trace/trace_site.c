@@ -331,8 +331,7 @@ static void take_fork(struct trace_sites *s, const struct trace_event *ev)
 
 static bool is_exec(const struct trace_event *ev)
 {
-	const struct sysc *c = ev->kind == TRACE_SYSCALL ? sysc_find(ev->abi, ev->nr) : NULL;
-	return c && (!strcmp(c->name, "execve") || !strcmp(c->name, "execveat"));
+	return ev->kind == TRACE_SYSCALL && sysc_is_exec(ev->abi, ev->nr);
 }
 
 static size_t find_frames(struct trace_sites *s, const struct trace_event *ev, bool is_return, struct trace_frame *ret, size_t max);

@@ -176,6 +176,11 @@ static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const str
 		s->off += got;
 		s->budget -= got; /* of use in arrays alone */
 	}
+	if (s->left) { /* of an array not all was looked at */
+		uint64_t slot = s->slot;
+		MASK(slot, OFF_MASK);
+		AT(p, uint8_t, slot + 3) |= TRACE_TRUNCATED;
+	}
 	return (s->off + 7) & ~7ull;
 }
 
