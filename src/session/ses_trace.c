@@ -350,7 +350,9 @@ static bool is_shown(const struct trace *t, const struct trace_event *ev)
 		       ev->kind == TRACE_PROBE;
 	const struct sysc *s = ev->kind == TRACE_SYSCALL ? sysc_find(ev->abi, ev->nr) : NULL;
 	bool is_exit = s && s->flags & SYSC_NO_RETURN && !strncmp(s->name, "exit", 4);
-	if (t->is_silent || (ev->unfinished && t->form != FORM_JSON && !is_exit && ev->kind == TRACE_SYSCALL && ev->seq))
+	/* It is shown when it has ended. */
+	bool is_begun = ev->kind == TRACE_SYSCALL && ev->unfinished && !is_exit && (ev->seq || (s && !strncmp(s->name, "execve", 6)));
+	if (t->is_silent || (is_begun && t->form != FORM_JSON))
 		return false;
 	if (t->form == FORM_ROWS && ev->kind == TRACE_PROCESS)
 		return false;

@@ -38,13 +38,18 @@ $sites
 END
 done
 
-# Recorded without --lines, read with them; a program that takes another's place was called by that one.
-"$SCRY" trace --source $SOURCE -o "$WORK/t.trc" --stacks -- sh -c 'exec cat /dev/null' >/dev/null 2>&1
-if [ $SOURCE = bpf ]; then
-	out=$("$SCRY" trace --read "$WORK/t.trc" --lines -e execve 2>&1)
-	like "execve has the site of who called it" '^ > .*sh\(.*line [0-9]+$' "$out"
-	unlike "not one of the new program" '^ > .*/cat\(' "$out"
-else
-	skip "the site of execve" "by ptrace it is not known"
-fi
+# By eBPF recorded without --lines, read with them; a program that takes another's place was called by that one.
+sources=ptrace
+[ $SOURCE = bpf ] && sources="ptrace bpf"
+for source in $sources; do
+	if [ $source = bpf ]; then
+		"$SCRY" trace --source bpf -o "$WORK/t.trc" --stacks -- sh -c 'exec cat /dev/null' >/dev/null 2>&1
+		out=$("$SCRY" trace --read "$WORK/t.trc" --lines -e execve 2>&1)
+	else
+		out=$("$SCRY" trace --source ptrace --lines -e execve -- sh -c 'exec cat /dev/null' 2>&1)
+	fi
+	like "$source: execve has the site of who called it" '^ > .*sh\(.*line [0-9]+$' "$out"
+	unlike "$source: not one of the new program" '^ > .*/cat\(' "$out"
+	is "$source: each execve is shown once" 2 "$(printf '%s\n' "$out" | grep -c 'execve(.*= 0$')"
+done
 plan

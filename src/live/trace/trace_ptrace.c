@@ -201,6 +201,9 @@ static void on_entry(struct tracer *tr, struct thread *th, const struct __ptrace
 		th->is_said = true;
 		give_call(tr, th, 0, true);
 	}
+	/* Who called is only known as long as the old program is there. */
+	if (tr->o->stack_len && !th->is_hidden && !strncmp(th->s.name ? th->s.name : "", "execve", 6))
+		give_call(tr, th, 0, true);
 	th->begun_ns = now_ns();
 }
 

@@ -68,7 +68,9 @@ static __always_inline bool next_row(struct state *s, uint8_t *p, const struct t
 	MASK(base, OFF_MASK);
 	if (!is_exec && flags & TRACE_READ_SRC_BASE)
 		src += base;
-	src = shift == 2 && flags & TRACE_READ_SRC_BASE ? AT(p, uint32_t, src) : AT(p, uint64_t, src);
+	src = AT(p, uint64_t, src);
+	if (shift == 2) /* what else the word has is its neighbour's */
+		src = (uint32_t)src;
 	if (flags & TRACE_READ_CNT_BASE)
 		cnt += base;
 	cnt = is_exec ? 0 : a->cnt ? AT(p, uint64_t, cnt) : 1;
