@@ -162,6 +162,11 @@ struct arch_names {
 	void *ctx;
 };
 
+/* Registers as far as addresses are made of them; pc is the instruction's. */
+struct arch_machine { uint64_t regs[32], pc, fs_base, gs_base; };
+enum { ARCH_ACCESS_READ = 1, ARCH_ACCESS_WRITE = 2 };
+struct arch_access { uint64_t va; uint32_t len /* bytes */; uint8_t kinds; };
+
 struct arch {
 	const char *name;          /* "x86-64", "i386", "aarch64" */
 	enum arch_id id;
@@ -194,6 +199,12 @@ struct arch {
 	 */
 	size_t (*format)(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
 			 const struct arch_names *names, struct arch_text *ret);
+
+	/*
+	 * The memory that the instruction touches when it runs with the registers of `m`, at most `cap` accesses; gives how many. Where a mask or a
+	 * comparison decides what is touched, all that may be. Not named: gathers and scatters. Null: nothing is known of this machine.
+	 */
+	size_t (*accesses)(const struct arch *a, const uint8_t *p, size_t len, const struct arch_machine *m, struct arch_access *out, size_t cap);
 
 	/* Name of general register r, full width: "rax", "x0". */
 	const char *(*reg_name)(const struct arch *a, uint8_t r);

@@ -173,6 +173,7 @@ int cli_debug(int argc, char **argv)
 		e = open_target(&t, &target);
 	t.opts.ses = target;
 	t.opts.no_store = t.c.no_store;
+	t.opts.log = ops_arg_str(&t.c.args, "trace");
 	t.opts.cancel = &debug_give_up;
 	t.opts.output = put_output;
 	t.opts.progress = put_progress;

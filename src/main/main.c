@@ -35,11 +35,11 @@ int main(int argc, char **argv)
 	/* What the workbench starts to trace with. */
 	if (argc > 1 && !strcmp(argv[1], "trace-rows"))
 		return cli_trace_rows(argc - 2, argv + 2);
-	const char *socket = getenv("SCRY_RPC");
+	const char *socket = getenv("SCRY_RPC"), *log = getenv("SCRY_TRACE");
 	while (argc > 2 && tui_option(&argc, &argv))
 		;
-	/* Where --rpc was among them a workbench is meant, and without a terminal there is none. */
-	if (argc == 2 && getenv("SCRY_RPC") != socket)
+	/* Where --rpc or --trace was among them a workbench is meant, and without a terminal there is none. */
+	if (argc == 2 && (getenv("SCRY_RPC") != socket || getenv("SCRY_TRACE") != log))
 		return tui_run(argv[1]);
 	if (argc >= 2 && !strcmp(argv[1], "--plain")) {
 		static const struct cli_workbench plain = {tui_run_plain, tui_run_plain_project, .is_plain = true};

@@ -113,10 +113,12 @@ struct err *ses_debug_open(const struct ses_debug_opts *o, struct ses_debug **re
 	s->ses = o->ses;
 	s->status = -1;
 	s->stub = (struct plat_stub){.fd = -1};
+	s->log_fd = -1;
+	s->log_wanted = o->log ? strdup(o->log) : NULL;
 	s->where = o->where ? strdup(o->where) : NULL;
 	s->remote = (struct ses_remote_opts){.cancel = o->cancel, .stall_ms = o->silence_ms, .no_store = o->no_store, .progress = o->progress,
 					     .ctx = o->ctx};
-	struct err *e = o->where && !s->where ? &err_nomem : begin(s, o);
+	struct err *e = (o->where && !s->where) || (o->log && !s->log_wanted) ? &err_nomem : begin(s, o);
 	if (e) {
 		ses_debug_close(s);
 		return o->where ? err_prefix(e, "%s", o->where) : e;
@@ -129,6 +131,9 @@ void ses_debug_close(struct ses_debug *s)
 {
 	if (!s)
 		return;
+	if (s->d)
+		err_free(ses_debug_log_end(s));
+	free(s->log_wanted);
 	if (s->d && !s->d->link.lost && s->d->state == DEBUG_STOPPED) {
 		struct err *e = s->is_ours ? debug_kill(s->d) : debug_detach(s->d);
 		err_free(e);
@@ -278,6 +283,15 @@ struct err *ses_debug_launch(struct ses_debug *s, const char *const *argv, size_
 	return !e && s->d->state == DEBUG_STOPPED ? place_late(s) : e;
 }
 
+static struct err *log_from_entry(struct ses_debug *s)
+{
+	int hit = 0;
+	uint64_t pc;
+	bool is_there = !s->d->entry_va || (debug_pc(s->d, &pc) && pc == s->d->entry_va);
+	struct err *e = is_there ? NULL : debug_run_to(s->d, &(struct debug_place){.va = s->d->entry_va}, 1, &hit);
+	return e || hit ? e : ses_debug_log_wanted(s);
+}
+
 struct err *ses_debug_run(struct ses_debug *s)
 {
 	struct err *e = NULL;
@@ -285,6 +299,9 @@ struct err *ses_debug_run(struct ses_debug *s)
 		e = ses_debug_launch(s, (const char *const *)s->argv, s->argc);
 	else if (s->status < 0 && s->wants.cnt)
 		e = place_late(s);
+	/* With nothing that stops it its log begins where the program proper does. */
+	if (!e && s->log_wanted && !s->wants.cnt && s->d->state == DEBUG_STOPPED)
+		e = log_from_entry(s);
 	if (e || s->d->state != DEBUG_STOPPED)
 		return e ? e : ses_debug_after(s);
 	ses_debug_moved(s);

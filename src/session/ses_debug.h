@@ -25,6 +25,8 @@ struct ses_debug_opts {
 	bool is_apart;             /* a program started here has a terminal of its own, whose output comes to `output` */
 	unsigned silence_ms;       /* how long a server may say nothing; 0: 10 s */
 	const atomic_bool *cancel; /* may be null */
+	/* What it does from its first stop on, or from its beginning where nothing stops it, is written there: an execution log; null: not. */
+	const char *log;
 	bool no_store;             /* what is fetched and opened is not kept */
 	/* How a file that is fetched comes along; may be null. */
 	void (*progress)(void *ctx, const struct ses_remote_progress *p);

@@ -67,9 +67,18 @@ static struct err *number_of(const char *text, uint64_t *ret)
 
 static struct err *say_stop(struct command_call *c, struct err *e)
 {
-	if (!e)
-		ses_debug_show_stop(c->s, c->out);
-	return e;
+	if (e)
+		return e;
+	ses_debug_show_stop(c->s, c->out);
+	if (!c->s->d->log.is_full && c->s->d->state == DEBUG_STOPPED)
+		return NULL;
+	/* It is over, by its own end or the program's. */
+	if (c->s->log_path) {
+		ops_escape(c->out, c->s->log_path, strlen(c->s->log_path));
+		buf_add_ch(c->out, ':');
+	}
+	ses_debug_put_log(c->s, c->out);
+	return ses_debug_log_end(c->s);
 }
 
 /* --- running --- */
@@ -163,6 +172,24 @@ static struct err *do_step(struct command_call *c)
 			break;
 	}
 	return say_stop(c, e);
+}
+
+/* record FILE [STEPS], record off, record */
+static struct err *do_record(struct command_call *c)
+{
+	const char *path = next_word(c), *word = next_word(c);
+	uint64_t steps = SES_DEBUG_LOG_STEPS;
+	struct err *e = *word ? number_of(word, &steps) : NULL;
+	if (e)
+		return e;
+	if (*path && strcmp(path, "off") != 0)
+		return ses_debug_log_begin(c->s, path, steps);
+	if (!c->s->log_path)
+		return err_fix(err_new(ERR_INVALID, "nothing is recorded"), "record FILE begins");
+	ops_escape(c->out, c->s->log_path, strlen(c->s->log_path));
+	buf_add_ch(c->out, ':');
+	ses_debug_put_log(c->s, c->out);
+	return *path ? ses_debug_log_end(c->s) : NULL;
 }
 
 static struct err *do_out(struct command_call *c)
@@ -611,45 +638,48 @@ static const struct command {
 	struct err *(*run)(struct command_call *c);
 	int arg;
 	bool is_repeated;              /* by an empty line */
+	bool is_moving;                /* a process that is there */
 	const char *form, *help;
 } commands[] = {
-	{"help", "h", do_help, 0, false, "", "this list"},
-	{"run", "r", do_run, 0, false, "[WORD...]", "start the program (with these words), or let one that is there go on"},
-	{"start", NULL, do_start, 0, false, "[WORD...]", "start it and stop at main"},
-	{"attach", NULL, do_attach, 0, false, "PID", "take a process of the server's machine"},
-	{"continue", "c", do_continue, 0, true, "[N]", "go on; pass this breakpoint N-1 times"},
-	{"step", "s", do_step, STEP_INTO_SOURCE, true, "[N]", "to the next line of the source, else of the C, into calls"},
-	{"next", "n", do_step, STEP_OVER_SOURCE, true, "[N]", "the same, over calls"},
-	{"stepi", "si", do_step, STEP_INTO_INSN, true, "[N]", "one instruction"},
-	{"nexti", "ni", do_step, STEP_OVER_INSN, true, "[N]", "one instruction, over calls"},
-	{"finish", "out", do_out, 0, true, "", "until the function returns"},
-	{"until", "u", do_until, 0, false, "PLACE", "until it is there"},
-	{"break", "b", do_break, BREAK_PLAIN, false, "PLACE [if CONDITION]", "stop at NAME, ADDR, FUNC:LINE, FILE:LINE, FUNC:cLINE (of the C)"},
-	{"tbreak", "tb", do_break, BREAK_TEMP, false, "PLACE [if CONDITION]", "the same, once"},
-	{"hbreak", NULL, do_break, BREAK_HARD, false, "PLACE [if CONDITION]", "the same, by the processor"},
-	{"watch", NULL, do_watch, DEBUG_WATCH_WRITE, false, "PLACE [BYTES]", "stop when memory is written"},
-	{"rwatch", NULL, do_watch, DEBUG_WATCH_READ, false, "PLACE [BYTES]", "stop when it is read"},
-	{"awatch", NULL, do_watch, DEBUG_WATCH_ACCESS, false, "PLACE [BYTES]", "stop at both"},
-	{"breakpoints", "bl", do_breaks, 0, false, "", "list them"},
-	{"delete", "d", do_delete, 0, false, "[N...]", "take breakpoints away, without a number all"},
-	{"enable", NULL, do_enable, 1, false, "N", "a breakpoint stops again"},
-	{"disable", NULL, do_enable, 0, false, "N", "it does not"},
-	{"registers", "reg", do_registers, 0, false, "[all|NAME...]", "of the thread"},
-	{"set", NULL, do_set, 0, false, "REGISTER=VALUE", "write a register"},
-	{"memory", "x", do_memory, 1, true, "[PLACE [BYTES]]", "bytes; again: the next ones"},
-	{"write", NULL, do_write, 0, false, "PLACE HEXBYTES", "write memory"},
-	{"disassemble", "dis", do_code, 2, true, "[PLACE [N]]", "instructions, named as in the database"},
-	{"print", "p", do_print, 0, false, "EXPRESSION", "$rax + 8, *$rsp, u32(counter) == 3"},
-	{"backtrace", "bt", do_backtrace, 0, false, "", "who called"},
-	{"threads", NULL, do_threads, 0, false, "", "list them"},
-	{"thread", "t", do_thread, 0, false, "ID", "look at this one"},
-	{"images", "image", do_images, 0, false, "[list]", "what is loaded where"},
-	{"signal", NULL, do_signal, 0, false, "0|NUMBER|NAME", "go on with this signal in place of the one that stopped it"},
-	{"status", NULL, do_status, 0, false, "", "why it stands still, and where"},
-	{"counts", NULL, do_counts, 0, false, "", "what was asked of the server so far"},
-	{"kill", "k", do_kill, 0, false, "", "end the process"},
-	{"detach", NULL, do_detach, 0, false, "", "let it go on without us"},
-	{"quit", "q", do_quit, 0, false, "", "end; a process that was started here is killed, another one let go"},
+	{"help", "h", do_help, 0, false, false, "", "this list"},
+	{"run", "r", do_run, 0, false, false, "[WORD...]", "start the program (with these words), or let one that is there go on"},
+	{"start", NULL, do_start, 0, false, false, "[WORD...]", "start it and stop at main"},
+	{"attach", NULL, do_attach, 0, false, false, "PID", "take a process of the server's machine"},
+	{"continue", "c", do_continue, 0, true, true, "[N]", "go on; pass this breakpoint N-1 times"},
+	{"step", "s", do_step, STEP_INTO_SOURCE, true, true, "[N]", "to the next line of the source, else of the C, into calls"},
+	{"next", "n", do_step, STEP_OVER_SOURCE, true, true, "[N]", "the same, over calls"},
+	{"stepi", "si", do_step, STEP_INTO_INSN, true, true, "[N]", "one instruction"},
+	{"nexti", "ni", do_step, STEP_OVER_INSN, true, true, "[N]", "one instruction, over calls"},
+	{"finish", "out", do_out, 0, true, true, "", "until the function returns"},
+	{"until", "u", do_until, 0, false, true, "PLACE", "until it is there"},
+	{"break", "b", do_break, BREAK_PLAIN, false, false, "PLACE [if CONDITION]",
+	 "stop at NAME, ADDR, FUNC:LINE, FILE:LINE, FUNC:cLINE (of the C)"},
+	{"tbreak", "tb", do_break, BREAK_TEMP, false, false, "PLACE [if CONDITION]", "the same, once"},
+	{"hbreak", NULL, do_break, BREAK_HARD, false, false, "PLACE [if CONDITION]", "the same, by the processor"},
+	{"watch", NULL, do_watch, DEBUG_WATCH_WRITE, false, false, "PLACE [BYTES]", "stop when memory is written"},
+	{"rwatch", NULL, do_watch, DEBUG_WATCH_READ, false, false, "PLACE [BYTES]", "stop when it is read"},
+	{"awatch", NULL, do_watch, DEBUG_WATCH_ACCESS, false, false, "PLACE [BYTES]", "stop at both"},
+	{"breakpoints", "bl", do_breaks, 0, false, false, "", "list them"},
+	{"delete", "d", do_delete, 0, false, false, "[N...]", "take breakpoints away, without a number all"},
+	{"enable", NULL, do_enable, 1, false, false, "N", "a breakpoint stops again"},
+	{"disable", NULL, do_enable, 0, false, false, "N", "it does not"},
+	{"registers", "reg", do_registers, 0, false, false, "[all|NAME...]", "of the thread"},
+	{"set", NULL, do_set, 0, false, false, "REGISTER=VALUE", "write a register"},
+	{"memory", "x", do_memory, 1, true, false, "[PLACE [BYTES]]", "bytes; again: the next ones"},
+	{"write", NULL, do_write, 0, false, false, "PLACE HEXBYTES", "write memory"},
+	{"disassemble", "dis", do_code, 2, true, false, "[PLACE [N]]", "instructions, named as in the database"},
+	{"print", "p", do_print, 0, false, false, "EXPRESSION", "$rax + 8, *$rsp, u32(counter) == 3"},
+	{"backtrace", "bt", do_backtrace, 0, false, false, "", "who called"},
+	{"threads", NULL, do_threads, 0, false, false, "", "list them"},
+	{"thread", "t", do_thread, 0, false, false, "ID", "look at this one"},
+	{"images", "image", do_images, 0, false, false, "[list]", "what is loaded where"},
+	{"signal", NULL, do_signal, 0, false, true, "0|NUMBER|NAME", "go on with this signal in place of the one that stopped it"},
+	{"record", NULL, do_record, 0, false, false, "FILE [STEPS]|off", "step from here on, and write what each step did there"},
+	{"status", NULL, do_status, 0, false, false, "", "why it stands still, and where"},
+	{"counts", NULL, do_counts, 0, false, false, "", "what was asked of the server so far"},
+	{"kill", "k", do_kill, 0, false, false, "", "end the process"},
+	{"detach", NULL, do_detach, 0, false, false, "", "let it go on without us"},
+	{"quit", "q", do_quit, 0, false, false, "", "end; a process that was started here is killed, another one let go"},
 };
 
 static struct err *do_help(struct command_call *c)
@@ -692,12 +722,15 @@ struct err *ses_debug_command(struct ses_debug *s, const char *line, struct buf 
 	const struct command *m = find_command(word);
 	struct err *e = NULL;
 	char *again = NULL;
-	if (m) {
+	/* What was asked for before there was a process begins where it stands first, and goes on. */
+	if (m && m->is_moving)
+		e = ses_debug_log_wanted(s);
+	if (m && !e) {
 		/* Only the command: another dump shows what comes next. */
 		again = m->is_repeated ? strdup(m->name) : NULL;
 		c.arg = m->arg;
 		e = m->run(&c);
-	} else if (*word) {
+	} else if (*word && !e) {
 		e = err_fix(err_new(ERR_INVALID, "%s: no command, or several begin so", word), "help lists them");
 	}
 	if (*line) {

@@ -67,6 +67,10 @@ struct ses_debug {
 	uint64_t shown_live;   /* where the next dump or disassembly goes on */
 	uint8_t shown_what;
 	int status;
+	char *log_path;        /* of the log that is written; null: none is */
+	int log_fd;
+	uint64_t log_len;      /* bytes written */
+	char *log_wanted;      /* one is to begin at the first stop; null: none */
 };
 
 static inline struct ses_call ses_debug_call(const struct ses_debug *s)
@@ -102,6 +106,16 @@ _must_use_ struct err *ses_debug_place(struct ses_debug *s, const char *what, ui
 _must_use_ struct err *ses_debug_fetch(struct ses_debug *s, const char *const *paths, size_t cnt, const char **locals);
 /* The program: by the path behind the URL, else by what the server says; opens it. Without one nothing is done. */
 _must_use_ struct err *ses_debug_fetch_program(struct ses_debug *s, const char *path, bool no_store);
+
+/* --- ses_debug_log.c --- */
+#define SES_DEBUG_LOG_STEPS 10000000
+/* From here on what the target does is written to a file, anew; ends another log. */
+_must_use_ struct err *ses_debug_log_begin(struct ses_debug *s, const char *path, uint64_t step_max);
+_must_use_ struct err *ses_debug_log_end(struct ses_debug *s);
+/* Begins the one that was asked for before there was a process. */
+_must_use_ struct err *ses_debug_log_wanted(struct ses_debug *s);
+/* " 1234 steps, 56 KB\n"; nothing without a log. */
+void ses_debug_put_log(const struct ses_debug *s, struct buf *out);
 
 /* --- ses_debug_name.c --- */
 /* "main+0x12", "libc.so.6!puts+0x5", "libx.so+0x1234", "" unknown. */

@@ -4,18 +4,17 @@
 SCRY is the program."""
 import json
 import os
-import pty
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
-import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+from workbench import Workbench  # noqa: E402
 
 SCRY = os.environ.get("SCRY", "")
-HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "../data/debug/subject.c")
 WORK = tempfile.mkdtemp(prefix="scry-dock-")
 os.environ.update(SCRY_STORE=os.path.join(WORK, "store"), LC_ALL="C.UTF-8", TERM="xterm-256color", XDG_CONFIG_HOME=WORK)
@@ -35,60 +34,7 @@ def ok(good, what, *why):
     return good
 
 
-class Workbench:
-    """One on a terminal that nobody looks at."""
-
-    def __init__(self, *words):
-        self.sock = os.path.join(WORK, f"sock{count}")
-        self.pid, self.fd = pty.fork()
-        if not self.pid:
-            os.execv(SCRY, [SCRY, "--keys", "ida", "--rpc", self.sock, *words])
-        import fcntl, struct, termios
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", 40, 140, 0, 0))
-        threading.Thread(target=self.drain, daemon=True).start()
-        until = time.time() + WAIT_S
-        while not os.path.exists(self.sock) and time.time() < until:
-            time.sleep(0.05)
-        self.ui("ui.wait", "until=ready")
-
-    def drain(self):
-        try:
-            while os.read(self.fd, 65536):
-                pass
-        except OSError:
-            pass
-
-    def ui(self, *words):
-        r = subprocess.run([SCRY, "ui", self.sock, *words], capture_output=True, text=True, errors="replace", timeout=WAIT_S)
-        return r.stdout + r.stderr
-
-    def screen(self):
-        return self.ui("screen")
-
-    def until(self, *patterns):
-        """The screen once it shows all of these, or as it is after a long while."""
-        end = time.time() + WAIT_S
-        while True:
-            s = self.screen()
-            if all(re.search(p, s) for p in patterns) or time.time() > end:
-                return s
-            time.sleep(0.1)
-
-    def shows(self, what, *patterns):
-        s = self.until(*patterns)
-        return ok(all(re.search(p, s) for p in patterns), what, [p for p in patterns if not re.search(p, s)], s)
-
-    def end(self):
-        self.ui("quit")
-        for _ in range(200):
-            if os.waitpid(self.pid, os.WNOHANG)[0]:
-                break
-            time.sleep(0.05)
-        else:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-            ok(False, "it ends when it is asked to")
-        os.close(self.fd)
+Workbench.report = staticmethod(ok)
 
 
 def insns(program, name):
@@ -124,7 +70,7 @@ def make_log(program):
 
 def walk_log(program):
     path, pcs, head, body = make_log(program)
-    w = Workbench("--trace", path, program)
+    w = Workbench(SCRY, WORK, "--trace", path, program)
     w.shows("a log is read and its place found", rf"step 0 of {len(pcs)}", r"rip +0000555555555", r"\+00 \?\?")
     w.ui("keys", "]")
     w.shows("] goes one step on", rf"step 1 of {len(pcs)}")
@@ -165,16 +111,21 @@ def walk_log(program):
     w.ui("keys", "]", "]")
     ok('"view":"C"' in w.ui("state"), "stepping stays in C", w.ui("state"))
     w.end()
+    r = subprocess.run([SCRY, "--trace", path, program], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    ok(r.returncode and "terminal" in r.stderr and not r.stdout, "without a terminal --trace is refused", r.returncode, r.stdout[:200], r.stderr)
+    w = Workbench(SCRY, WORK, "--trace", os.path.join(WORK, "nosuch"), program)
+    w.shows("a log that is not there is refused with a reason", "nosuch: No such file")
+    w.end()
     bad = os.path.join(WORK, "bad")
     with open(bad, "wb") as f:
         f.write(b"\x00\xffnothing\n" * 100)
-    w = Workbench("--trace", bad, program)
+    w = Workbench(SCRY, WORK, "--trace", bad, program)
     w.shows("a file that is no log is refused with a reason", "no step of an execution log")
     w.end()
 
 
 def walk_program(program):
-    w = Workbench(program)
+    w = Workbench(SCRY, WORK, program)
     w.ui("goto", "main")
     w.ui("keys", "F7")
     ok("nothing is debugged" in w.screen(), "F7 without a process says what there is to do", w.screen())

@@ -665,7 +665,7 @@ def platform(folder):
              b"qFileLoadAddress:" + h("/bin/true"), b"qWatchpointSupportInfo:", b"qSearch:memory:0;ffffffff;ELF", b"qXfer:features:read:target.xml:0,1000",
              b"qXfer:auxv:read::0,1000", b"qXfer:libraries-svr4:read::0,1000", b"qXfer:libraries-svr4:read::10,1000", b"qXfer:exec-file:read:1:0,100",
              b"qXfer:threads:read::0,1000", b"qXfer:siginfo:read::0,1000", b"Z0,400000,1", b"z0,400000,1", b"Z2,400000,4", b"z2,400000,4", b"Z1,400000,1",
-             b"qThreadStopInfo1", b"jThreadsInfo", b"vCont?", b"vCont;s", b"vCont;r400000,400010:-1;c", b"vCont;C0b;t", b"c", b"s", b"C0a;400000", b"QPassSignals:e;11",
+             b"qThreadStopInfo1", b"jThreadsInfo", b"vCont?", b"vCont;s", b"vScryLog:1;1;10;100;0", b"vScryLog:p1.1;0;ffffffffff;0;b", b"vCont;r400000,400010:-1;c", b"vCont;C0b;t", b"c", b"s", b"C0a;400000", b"QPassSignals:e;11",
              b"qThreadExtraInfo,1", b"I" + h("x")]
     last = [[b"D"], [b"k"], [b"vKill;1"], [b"D1"]]
     rows = [bytes([how]) + b"\n".join(files) for how in (1, 2, 0x11)] + [bytes([how]) + b"\n".join(host) for how in (1, 7)]

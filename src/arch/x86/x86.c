@@ -120,6 +120,7 @@ const struct arch x86_64 = {
 	.call_clobbers = 0x0fc7,
 	.decode = x86_decode,
 	.effect = x86_effect,
+	.accesses = x86_accesses,
 	.format = x86_format,
 	.reg_name = reg_name,
 };
@@ -138,6 +139,7 @@ const struct arch x86_i386 = {
 	.call_clobbers = 0x07,
 	.decode = x86_decode,
 	.effect = x86_effect,
+	.accesses = x86_accesses,
 	.format = x86_format,
 	.reg_name = reg_name,
 };

@@ -11,6 +11,7 @@
  *   x86_decode.c   decode() through Zydis: the reference, and what everything rare takes
  *   x86_fast.c     decode() for the encodings that make up nearly all code
  *   x86_effect.c   effect()
+ *   x86_access.c   accesses()
  *   x86_format.c   format(): the order of things, what is (bad)
  *   x86_text_fast.c  format() for the common encodings
  *   x86_prefix.c   prefixes that are written
@@ -60,6 +61,8 @@ bool x86_decode_fast(const struct arch *a, const uint8_t *p, size_t len, uint64_
 
 void x86_effect(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,
 		struct arch_effect *ret);
+
+size_t x86_accesses(const struct arch *a, const uint8_t *p, size_t len, const struct arch_machine *m, struct arch_access *out, size_t cap);
 
 /* The text through Zydis: the reference, and what everything rare takes. */
 size_t x86_format_slow(const struct arch *a, const uint8_t *p, size_t len, uint64_t va,

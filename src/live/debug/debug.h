@@ -65,8 +65,20 @@ struct debug_page {
 	uint8_t bytes[DEBUG_PAGE];
 };
 
+/* Everything the target does is stepped and logged (live/tenet/tenet.h), by our own server alone. */
+struct debug_log {
+	/* Takes text; an error ends the log. */
+	struct err *(*take)(void *ctx, const char *text, size_t len);
+	void *ctx;
+	uint64_t step_max;     /* it ends after that many steps */
+	uint64_t step_cnt, asked;
+	bool is_on, has_begun;
+	bool is_full;          /* it ended so */
+};
+
 struct debug {
 	struct debug_link link;
+	struct debug_log log;
 	struct gdb_features features;
 	bool has_suffix;       /* threads are named behind requests */
 	bool has_linux_signals;
@@ -191,6 +203,9 @@ struct debug_break *debug_break_at(struct debug *d, uint64_t va);
 _must_use_ struct err *debug_continue(struct debug *d, int signal);
 /* One instruction of the current thread. */
 _must_use_ struct err *debug_step_insn(struct debug *d);
+/* From here on all that runs is the current thread, step by step, and `log` is given what each one did; others run while it is in a system call.
+ * Error unsupported: only our own server can. Null: no more. */
+_must_use_ struct err *debug_log_to(struct debug *d, const struct debug_log *log);
 
 /* A place to stop at, in the current thread and with a stack pointer above min_sp. */
 struct debug_place { uint64_t va, min_sp; };

@@ -127,6 +127,7 @@ static struct err *take_replies(struct debug_link *l, struct debug_batch *b, siz
 		struct err *e = is_stop ? await_stop(l, &until_ns) : NULL;
 		if (!e)
 			e = reach_reply(l->conn, &r);
+		b->is_interrupted |= until_ns != 0;
 		if (e)
 			return e;
 		if (!r.is_final) {
@@ -156,6 +157,7 @@ struct err *debug_link_run(struct debug_link *l, struct debug_batch *b)
 	if (b->out.failed)
 		return &err_nomem;
 	b->data.len = b->ends.cnt = 0;
+	b->is_interrupted = false;
 	struct err *e = NULL;
 	size_t stray_cnt = reach_open_cnt(l->conn);
 	/* What was asked for before it runs is stale; what comes once it is on its way is not. */

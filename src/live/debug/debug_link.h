@@ -27,6 +27,7 @@ struct debug_batch {
 	struct buf data;             /* replies, expanded */
 	VEC(size_t) ends;            /* of each in `data` */
 	size_t run_at;               /* number + 1 of the request that lets the target run, 0: none does */
+	bool is_interrupted;         /* it was asked to stop meanwhile */
 };
 
 /* Takes the link, also on failure, and agrees on how to frame packets. */

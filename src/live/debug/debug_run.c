@@ -2,13 +2,78 @@
 /* Letting the target run until something stops it. */
 #include "live/debug/debug_int.h"
 
-enum { MAX_PASSES = 1 << 24, PLACES_MAX = 256 };
+enum { MAX_PASSES = 1 << 24, PLACES_MAX = 256, LOG_STEPS = 20000, LOG_BYTES = 512 << 10 };
+
+static void ask_log(struct debug *d, struct debug_batch *b, uint64_t steps, int sig)
+{
+	d->log.asked = MIN(steps, d->log.step_max - d->log.step_cnt);
+	debug_ask(b, "vScryLog:%s;%d;%llx;%x;%x", d->current, !d->log.has_begun, (unsigned long long)d->log.asked, LOG_BYTES, (unsigned)sig);
+	d->log.has_begun = true;
+}
+
+/* "mSTEPS;TEXT": more may come, or "lSTEPS;TEXT": it stands. */
+static struct err *take_log(struct debug *d, struct gdb_span reply, bool *ret_more)
+{
+	uint64_t steps;
+	bool is_last = gdb_skip(&reply, "l");
+	if ((!is_last && !gdb_skip(&reply, "m")) || !gdb_take_hex(&reply, &steps) || !gdb_skip(&reply, ";"))
+		return debug_refused(reply, "logs");
+	d->log.step_cnt += steps;
+	*ret_more = !is_last;
+	struct err *e = reply.len ? d->log.take(d->log.ctx, reply.s, reply.len) : NULL;
+	d->log.is_on = !e;
+	return e;
+}
+
+/* The answer to ask_log() came: piece after piece, until it stands. */
+static struct err *go_logged(struct debug *d, struct debug_batch *b, bool is_one)
+{
+	bool more = true, is_interrupted = false;
+	struct err *why = take_log(d, debug_reply(b, b->run_at - 1), &more);
+	while (!why && more && !is_one && !b->is_interrupted && d->log.step_cnt < d->log.step_max) {
+		debug_batch_clear(b);
+		ask_log(d, b, LOG_STEPS, 0);
+		debug_runs(b);
+		struct err *e = debug_link_run(&d->link, b);
+		if (e)
+			return e;
+		why = take_log(d, debug_reply(b, b->run_at - 1), &more);
+	}
+	is_interrupted = b->is_interrupted && more;
+	d->log.is_full = d->log.step_cnt >= d->log.step_max;
+	d->log.is_on &= !d->log.is_full;
+	debug_batch_clear(b);
+	size_t at = debug_ask(b, "?");
+	struct err *e = debug_link_run(&d->link, b);
+	if (!e)
+		e = debug_take_stop(d, debug_reply(b, at));
+	/* Between two pieces it stood as after any step. */
+	if (!e && is_interrupted && d->state == DEBUG_STOPPED)
+		d->stop.signal = 2;
+	if (e)
+		err_free(why);
+	return e ? e : why;
+}
+
+struct err *debug_log_to(struct debug *d, const struct debug_log *log)
+{
+	DEBUG_STOPPED_ONLY(d);
+	if (log && !d->is_scry)
+		return err_fix(err_new(ERR_UNSUPPORTED, "this debug server makes no logs"), "scry debug -- CMD, or at `scry platform`");
+	d->log = log ? *log : (struct debug_log){0};
+	d->log.is_on = log;
+	return NULL;
+}
 
 void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int sig)
 {
 	int num = sig > 0 ? debug_signal_put(d, sig) : 0;
 	/* One instruction loads nothing. */
 	d->has_modules &= is_step;
+	if (d->log.is_on) {
+		ask_log(d, b, is_step ? 1 : LOG_STEPS, num);
+		return;
+	}
 	const char *colon = d->current[0] ? ":" : "";
 	if (is_step ? d->has_vcont_s : d->has_vcont) {
 		/* A step is of this thread alone; a signal goes to it, and everything else goes on. */
@@ -33,7 +98,10 @@ void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int sig)
 struct err *debug_go(struct debug *d, struct debug_batch *b)
 {
 	debug_runs(b);
+	bool is_one = d->log.is_on && d->log.asked == 1;
 	struct err *e = debug_link_run(&d->link, b);
+	if (!e && d->log.is_on)
+		return go_logged(d, b, is_one);
 	return e ? e : debug_take_stop(d, debug_reply(b, b->run_at - 1));
 }
 

@@ -500,6 +500,12 @@ static void do_vcont(struct plat_conn *c, struct gdb_span args)
 		refuse(c, EINVAL, is_good ? "no thread that is there was told to go on" : "malformed packet");
 }
 
+static void do_log(struct plat_conn *c, struct gdb_span args)
+{
+	if (can_go(c))
+		plat_do_log(c, args);
+}
+
 static void do_vcont_can(struct plat_conn *c, struct gdb_span args)
 {
 	if (c->opts->allow_run)
@@ -570,6 +576,7 @@ const struct plat_packet plat_run_packets[] = {
 	{"?", do_why, PLAT_RUN | PLAT_ASKS},
 	{"qThreadStopInfo", do_thread_why, PLAT_PREFIX | PLAT_PROCESS},
 	{"jThreadsInfo", do_threads_info, PLAT_PROCESS},
+	{"vScryLog:", do_log, PLAT_PREFIX | PLAT_RAW},
 	{"vCont?", do_vcont_can, 0},
 	{"vCont;", do_vcont, PLAT_PREFIX | PLAT_RAW},
 	{"QPassSignals:", do_pass_signals, PLAT_PREFIX},
