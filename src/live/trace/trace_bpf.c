@@ -163,23 +163,56 @@ static void *first_value(struct trace_bpf *t, struct bpf_map *m, size_t want_len
 	return len == want_len ? p : NULL;
 }
 
-/* What has a program of its own. */
-static const struct rare {
+/* When a program is loaded. */
+enum need { ALWAYS, ENTERS, MAPS, SIGNALS };
+
+static const struct program {
+	const char *name;
+	enum need need;
+	bool is_attached;      /* else others go on to it: */
 	const char *map;
 	enum trace_rare idx;
-	const char *program;
-} rares[] = {
-	{"rare_exit", TRACE_RARE_COMPAT, "trace_compat_exit"}, {"rare_exit", TRACE_RARE_MAPS, "trace_maps_exit"},
-	{"rare_exit", TRACE_RARE_FULL, "trace_full_exit"},
-	{"rare_exit", TRACE_RARE_TURN, "trace_turn_exit"}, {"rare_exit", TRACE_RARE_AGAIN, "trace_sys_exit"},
-	{"rare_enter", TRACE_RARE_COMPAT, "trace_compat_enter"}, {"rare_enter", TRACE_RARE_TURN, "trace_turn_enter"},
-	{"rare_enter", TRACE_RARE_AGAIN, "trace_sys_enter"},
+} programs[] = {
+	/* Processes first, so that none is made unseen between. */
+	{"trace_fork", ALWAYS, .is_attached = true},
+	{"trace_exec", ALWAYS, .is_attached = true},
+	{"trace_exit", ALWAYS, .is_attached = true},
+	{"trace_rename", ALWAYS, .is_attached = true},
+	{"trace_sys_exit", ALWAYS, .is_attached = true, .map = "rare_exit", TRACE_RARE_AGAIN},
+	{"trace_sys_enter", ENTERS, .is_attached = true, .map = "rare_enter", TRACE_RARE_AGAIN},
+	{"trace_signal", SIGNALS, .is_attached = true},
+	{"trace_turn_exit", ALWAYS, .map = "rare_exit", TRACE_RARE_TURN},
+	{"trace_turn_enter", ENTERS, .map = "rare_enter", TRACE_RARE_TURN},
+	{"trace_compat_exit", ALWAYS, .map = "rare_exit", TRACE_RARE_COMPAT},
+	{"trace_compat_enter", ENTERS, .map = "rare_enter", TRACE_RARE_COMPAT},
+	{"trace_full_exit", ALWAYS, .map = "rare_exit", TRACE_RARE_FULL},
+	{"trace_maps_exit", MAPS, .map = "rare_exit", TRACE_RARE_MAPS},
 };
 
-static int set_rare(struct trace_bpf *t, const char *map, uint32_t idx, const char *prog)
+static bool is_needed(const struct trace_bpf_options *opt, const struct trace_shared *ids, enum need need)
 {
-	int fd = t->lib->program_fd(t->lib->object_find_program_by_name(t->object, prog));
-	return t->lib->map_update_elem(t->lib->map_fd(t->lib->object_find_map_by_name(t->object, map)), &idx, &fd, 0);
+	bool enters = opt->with_times;
+	for (size_t i = 0; i < TRACE_IDS / 64; i++)
+		enters = enters || ids->enter_ids[0][i] || ids->enter_ids[1][i];
+	return need == ENTERS ? enters : need == MAPS ? opt->plan.with_maps : need == SIGNALS ? opt->with_signals : true;
+}
+
+static struct bpf_program *find_program(const struct trace_bpf *t, const struct program *p)
+{
+	return t->lib->object_find_program_by_name(t->object, p->name);
+}
+
+static struct err *join_programs(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_shared *ids)
+{
+	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++) {
+		if (!p->map || !is_needed(opt, ids, p->need))
+			continue;
+		uint32_t idx = p->idx;
+		int fd = t->lib->program_fd(find_program(t, p));
+		if (t->lib->map_update_elem(t->lib->map_fd(t->lib->object_find_map_by_name(t->object, p->map)), &idx, &fd, 0))
+			return refused(errno, "join the tracing programs");
+	}
+	return NULL;
 }
 
 /* Bytes of a CPU's ring, and a value of the map. */
@@ -191,7 +224,8 @@ static void set_ring_len(struct trace_bpf *t, struct trace_config *cfg, size_t l
 	t->lib->map_set_max_entries(m, (uint32_t)t->cpu_cnt);
 }
 
-static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_config *cfg, size_t ring_len)
+static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_config *cfg, const struct trace_shared *ids,
+			size_t ring_len)
 {
 	size_t len;
 	const void *bytes = trace_bpf_object(t->is_raw, &len);
@@ -204,10 +238,12 @@ static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt
 		return err_new(ERR_INTERNAL, "the tracing programs are another scry's");
 	memcpy(c, cfg, sizeof(*c));
 	set_ring_len(t, c, ring_len);
+	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++)
+		t->lib->program_set_autoload(find_program(t, p), is_needed(opt, ids, p->need));
 	int r = t->lib->object_load(t->object);
 	if (r == -E2BIG && ring_len > RING_LEN_SURE) {
 		t->lib->object_close(take_ptr(t->object));
-		return load(t, opt, cfg, RING_LEN_SURE);
+		return load(t, opt, cfg, ids, RING_LEN_SURE);
 	}
 	if (r < 0)
 		return refused(-r, "load the tracing programs");
@@ -215,10 +251,7 @@ static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt
 	if (shared == MAP_FAILED)
 		return err_os(errno, "mapping the data of the tracing programs");
 	t->shared = shared;
-	for (size_t i = 0; i < ARRAY_LEN(rares); i++)
-		if (set_rare(t, rares[i].map, rares[i].idx, rares[i].program))
-			return refused(errno, "join the tracing programs");
-	return NULL;
+	return join_programs(t, opt, ids);
 }
 
 static struct err *map_bell(struct trace_bpf *t)
@@ -259,31 +292,18 @@ static struct err *map_rings(struct trace_bpf *t)
 	return map_bell(t);
 }
 
-static struct err *attach(struct trace_bpf *t, const char *name)
+static struct err *attach_all(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_shared *ids)
 {
-	assert(t->link_cnt < LINK_MAX);
-	struct bpf_link *l = t->lib->program_attach(t->lib->object_find_program_by_name(t->object, name));
-	if (!l)
-		return refused(errno, "attach the tracing programs");
-	t->links[t->link_cnt++] = l;
+	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++) {
+		if (!p->is_attached || !is_needed(opt, ids, p->need))
+			continue;
+		assert(t->link_cnt < LINK_MAX);
+		struct bpf_link *l = t->lib->program_attach(find_program(t, p));
+		if (!l)
+			return refused(errno, "attach the tracing programs");
+		t->links[t->link_cnt++] = l;
+	}
 	return NULL;
-}
-
-static struct err *attach_all(struct trace_bpf *t, const struct trace_bpf_options *opt)
-{
-	/* Processes first, so that none is made unseen between. */
-	static const char *const names[] = {"trace_fork", "trace_exec", "trace_exit", "trace_rename", "trace_sys_exit"};
-	struct err *e = NULL;
-	for (size_t i = 0; !e && i < ARRAY_LEN(names); i++)
-		e = attach(t, names[i]);
-	bool enters = opt->with_times;
-	for (size_t i = 0; i < TRACE_IDS / 64; i++)
-		enters = enters || t->shared->enter_ids[0][i] || t->shared->enter_ids[1][i];
-	if (!e && enters)
-		e = attach(t, "trace_sys_enter");
-	if (!e && opt->with_signals)
-		e = attach(t, "trace_signal");
-	return e;
 }
 
 static size_t default_ring_len(size_t cpu_cnt)
@@ -296,7 +316,7 @@ static size_t default_ring_len(size_t cpu_cnt)
 
 static struct err *open_hook(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_config *cfg, const struct trace_shared *ids)
 {
-	struct err *e = load(t, opt, cfg, opt->ring_len ? opt->ring_len : default_ring_len(t->cpu_cnt));
+	struct err *e = load(t, opt, cfg, ids, opt->ring_len ? opt->ring_len : default_ring_len(t->cpu_cnt));
 	if (!e)
 		e = map_rings(t);
 	if (e)
@@ -305,7 +325,7 @@ static struct err *open_hook(struct trace_bpf *t, const struct trace_bpf_options
 	memcpy(t->shared->enter_ids, ids->enter_ids, sizeof(ids->enter_ids));
 	if (cfg->invert)
 		trace_seed_set(t->shared, (uint32_t)getpid(), true);
-	return attach_all(t, opt);
+	return attach_all(t, opt, ids);
 }
 
 static struct err *check_options(const struct trace_bpf_options *opt)

@@ -237,8 +237,8 @@ enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_MAPS, TRACE_RARE_TURN, TRACE_RAR
 #define TRACE_RING_SCRATCH 8192
 #define TRACE_RING_RECORD 45056 /* what one record may take, with what is put down behind it meanwhile */
 #define TRACE_RING_MIN 65536
-#define TRACE_SEGMENTS 128
-#define TRACE_TURNS 256 /* more than there are segments: what was not read is not overwritten */
+#define TRACE_SEGMENTS 64
+#define TRACE_TURNS 128 /* more than there are segments: what was not read is not overwritten */
 
 /* Which segments were filled, one in each turn. Turn 0 has none. */
 struct trace_turns {

@@ -195,7 +195,7 @@ static __always_inline void set_head(struct trace_cpu *c, uint64_t head)
 
 /*
  * Begins a turn with the first segment that was read; false: there is none, which counts a record as lost. Who reads has a timer
- * and is woken only where so much waits that this may be too late: waking takes as long as fifty records.
+ * and is woken only where so much waits that this may be too late, once a turn: waking takes as long as fifty records.
  */
 static __always_inline bool begin_turn(uint64_t cpu)
 {
@@ -215,8 +215,6 @@ static __always_inline bool begin_turn(uint64_t cpu)
 		}
 	}
 	uint64_t seg = s->next;
-	if (turn - tail >= cfg.seg_cnt / 4)
-		bpf_ringbuf_output(&bell, s, FRAME_LEN, BPF_RB_FORCE_WAKEUP);
 	if (seg >= TRACE_SEGMENTS) {
 		c->seen++;
 		c->lost++;
@@ -230,6 +228,8 @@ static __always_inline bool begin_turn(uint64_t cpu)
 	t->turn = turn;
 	c->room = at + cfg.seg_len;
 	set_head(c, turn << 32 | at);
+	if (turn - tail > cfg.seg_cnt / 4)
+		bpf_ringbuf_output(&bell, s, FRAME_LEN, BPF_RB_FORCE_WAKEUP);
 	return true;
 }
 
