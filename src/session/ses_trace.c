@@ -826,6 +826,8 @@ static struct err *run_source(struct trace *t, int *ret_status)
 				   .file = file, .file_options = {.limit_len = t->limit_len, .keep = t->keep, .command = cnt ? words[0] : NULL},
 				   .ring_len = t->ring_len, .is_stopped = is_stopped, .ctx = t};
 	struct trace_totals totals = {0};
+	if (!cnt && !t->pid_cnt)
+		w.container = take_ptr(t->container); /* the source gives no others */
 	/* A file alone needs no events, only their records. */
 	w.sink = !file || t->rules || t->counts || t->until_events || t->capture ? on_event : NULL;
 	t->is_silent = file && !t->rules && !t->counts;

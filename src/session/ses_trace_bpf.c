@@ -90,6 +90,7 @@ static struct err *open_bpf(const struct ses_trace_what *w, struct trace_bpf **r
 	for (size_t i = 0; i < w->pid_cnt && i < PID_MAX; i++)
 		pids[i] = (uint32_t)w->pids[i];
 	o.scope = (struct trace_scope){.pids = pids, .pid_cnt = MIN(w->pid_cnt, PID_MAX), .own = w->argv, .tree = w->argv || w->with_children};
+	o.scope.container = w->container;
 	if (w->comm && !w->argv && !w->pid_cnt) {
 		o.scope.comms = &w->comm;
 		o.scope.comm_cnt = 1;

@@ -15,6 +15,7 @@ struct ses_trace_what {
 	const pid_t *pids;
 	size_t pid_cnt;
 	const char *comm;         /* with neither of these, everybody of that name; null: everybody */
+	const char *container;    /* and of that container; null: any or none */
 	bool with_children;       /* of pids, too; of a program always */
 	const uint64_t *wanted;   /* bit per number of x86-64, 512 of them; null: all */
 	uint32_t string_max;      /* bytes of strings and buffers that are wanted */

@@ -356,7 +356,7 @@ def test_forms():
     file = ROOT + "/small.trc"
     many = ["perl", "-e", "for (1 .. 5000) { open(F, '</dev/null'); close(F) }"]
     said = scry("-o", file, "--file-limit", "200K", "--", *many).stderr.decode()
-    check("a file that is full ends the trace, and says so", "limit of the file was reached" in said and os.path.getsize(file) <= 200 << 10, said)
+    check("a file that is full ends the trace, and says so", "limit of the file was reached" in said and os.path.getsize(file) <= 200 << 10, [os.path.getsize(file), said])
     said = scry("-o", file, "--file-limit", "300K", "--keep", "3", "--", *many).stderr.decode()
     parts = [p for p in (file, file + ".1", file + ".2", file + ".3") if os.path.exists(p)]
     last = subprocess.run([SCRY, "trace", "--read", file], capture_output=True, text=True, env=ENV, check=False).stdout
@@ -536,6 +536,47 @@ def test_attach():
     loop.wait()
 
 
+def test_container():
+    """Of the whole machine a container alone, which is made while the trace runs already."""
+    what = "a container that is made while its trace runs"
+    digits = "5c59e2" + "0" * 58
+    roots = [r for r in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/freezer") if os.access(r + "/cgroup.procs", os.W_OK)]
+    if scry("--", "true", tool=[SCRY, "trace", "--source", "bpf"]).returncode:
+        return skip(what, "tracing with eBPF is refused here")
+    folder = roots[0] + "/scry-e2e-" + digits if roots else ""
+    try:
+        os.mkdir(folder)
+    except OSError:
+        return skip(what, "no cgroup can be made here")
+    os.rmdir(folder)
+    out = ROOT + "/container"
+    tracer = subprocess.Popen([SCRY, "trace", "--source", "bpf", "--container", digits[:12], "-e", "getppid", "--until", "3", "--to", out],
+                              env=ENV, stderr=subprocess.PIPE)
+    others = subprocess.Popen([sys.executable, "-c", "import os, time\nwhile True: os.getppid(), time.sleep(.001)"])
+    end = time.monotonic() + WAIT_S
+    insiders = set()
+    while tracer.poll() is None and time.monotonic() < end:
+        os.mkdir(folder)
+        inside = subprocess.Popen([sys.executable, "-c", f"import os, time\nopen('{folder}/cgroup.procs', 'w').write('0')\n"
+                                   "for i in range(20): os.getppid(), time.sleep(.02)"])
+        insiders.add(inside.pid)
+        inside.wait(timeout=WAIT_S)
+        for _ in range(1000):
+            try:
+                os.rmdir(folder)
+                break
+            except OSError:
+                time.sleep(0.01)
+    others.kill()
+    others.wait()
+    tracer.kill()
+    said = tracer.communicate()[1]
+    lines = open(out, encoding="utf-8").read().splitlines()
+    whose = {int(n) for n in re.findall(r"^\[pid +(\d+)\] getppid\(", "\n".join(lines), re.MULTILINE)}
+    check(what, len(lines) == 3 and whose and whose <= insiders, [said, insiders, lines])
+    return None
+
+
 def test_killed():
     for what, more, lives in (("with a filter in it ends with scry", ["-e", "openat"], False), ("goes on without scry", [], True)):
         out = ROOT + "/killed"
@@ -662,7 +703,7 @@ def main():
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
         for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_status, test_i386,
-                     test_exec, test_flood, test_words, test_attach, test_killed, test_harm, test_strace):
+                     test_exec, test_flood, test_words, test_attach, test_container, test_killed, test_harm, test_strace):
             test()
     finally:
         shutil.rmtree(ROOT, ignore_errors=True)

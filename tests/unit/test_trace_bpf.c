@@ -919,6 +919,181 @@ static void test_container(void **state)
 	clear(&t);
 }
 
+/* --- who is recorded changes while it runs ---------------------------------------------------------------------------- */
+
+#define MARK(n) syscall(SYS_getpgid, 1000000000 + (n))
+
+/* Whether that call was recorded. */
+static bool has_mark(const struct trace *t, uint64_t n)
+{
+	const struct kept *k;
+	for (size_t i = 0; (k = find_call(t, "getpgid", false, i)); i++) {
+		if (k->ev.args[0] == 1000000000 + n)
+			return true;
+	}
+	return false;
+}
+
+static void run_scoped(struct trace *t, enum trace_hook hook, const struct trace_scope *scope, void (*subject)(void))
+{
+	struct trace_bpf_options opt = own;
+	opt.scope = *scope;
+	opt.hook = hook;
+	start(t, &opt);
+	int go, status;
+	pid_t pid = spawn(subject, &go);
+	t->only = (uint32_t)pid;
+	assert_int_equal(write(go, "", 1), 1);
+	close(go);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), 7);
+	finish(t);
+}
+
+static void subject_uid(void)
+{
+	MARK(1);
+	if (syscall(SYS_setresuid, 4242, 0, 0))
+		_exit(1);
+	MARK(2);
+	if (!fork()) {
+		MARK(3);
+		_exit(0);
+	}
+	wait(NULL);
+	if (syscall(SYS_setreuid, 0, 0))
+		_exit(1);
+	MARK(4);
+}
+
+static void test_scope_uid(void **state)
+{
+	uint32_t uid = 4242;
+	for (enum trace_hook hook = TRACE_HOOK_BTF; hook <= TRACE_HOOK_RAW; hook++) {
+		struct trace t = {0};
+		run_scoped(&t, hook, &(struct trace_scope){.uids = &uid, .uid_cnt = 1}, subject_uid);
+		assert_false(has_mark(&t, 1));
+		assert_true(has_mark(&t, 2) && has_mark(&t, 3));
+		assert_false(has_mark(&t, 4));
+		clear(&t);
+	}
+}
+
+static void subject_namespace(void)
+{
+	MARK(1);
+	if (syscall(SYS_unshare, CLONE_NEWNS))
+		_exit(1);
+	MARK(2);
+}
+
+static void test_scope_namespace(void **state)
+{
+	static const char *const comms[] = {"unit-trace-bpf"};
+	struct trace t = {0};
+	struct stat st;
+	assert_int_equal(stat("/proc/self/ns/mnt", &st), 0);
+	uint32_t ns = (uint32_t)st.st_ino;
+	run_scoped(&t, TRACE_HOOK_ANY, &(struct trace_scope){.comms = comms, .comm_cnt = 1, .mnt_nss = &ns, .mnt_ns_cnt = 1}, subject_namespace);
+	assert_true(has_mark(&t, 1));
+	assert_false(has_mark(&t, 2));
+	clear(&t);
+}
+
+/* Moves this process to the cgroup whose folder is that one, or the one above it. */
+static void move_to(bool above)
+{
+	char path[192];
+	snprintf(path, sizeof(path), "%s/%scgroup.procs", container_dir, above ? "../" : "");
+	int fd = open(path, O_WRONLY);
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		_exit(1);
+	close(fd);
+}
+
+static int moved[2];
+
+static void *other_thread(void *arg)
+{
+	char byte;
+	if (read(moved[0], &byte, 1) == 1)
+		MARK(3);
+	return NULL;
+}
+
+static void subject_moves(void)
+{
+	pthread_t thread;
+	if (pipe(moved) || pthread_create(&thread, NULL, other_thread, NULL))
+		_exit(1);
+	MARK(1);
+	move_to(false);
+	MARK(2);
+	if (write(moved[1], "", 1) != 1)
+		_exit(1);
+	pthread_join(thread, NULL);
+	if (!fork()) {
+		MARK(4);
+		_exit(0);
+	}
+	wait(NULL);
+	move_to(true);
+	MARK(5);
+}
+
+/* Made before the trace or while it runs, named or below one that is. */
+static void check_container(const char *root, bool is_before, bool is_below)
+{
+	struct trace t = {0};
+	struct trace_bpf_options opt = own;
+	char outer[112];
+	opt.scope = (struct trace_scope){.container = "5c5900000000"};
+	snprintf(outer, sizeof(outer), "%s/scry-test-" CONTAINER, root);
+	snprintf(container_dir, sizeof(container_dir), "%s%s", outer, is_below ? "/below" : "");
+	if (!is_before)
+		start(&t, &opt);
+	assert_true(!mkdir(outer, 0700) && (!is_below || !mkdir(container_dir, 0700)));
+	if (is_before)
+		start(&t, &opt);
+	int go, status;
+	pid_t pid = spawn(subject_moves, &go);
+	assert_int_equal(write(go, "", 1), 1);
+	close(go);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	finish(&t);
+	for (int i = 0; i < 1000 && rmdir(container_dir) && errno == EBUSY; i++) /* who has just left */
+		usleep(1000);
+	if (is_below)
+		rmdir(outer);
+	assert_int_equal(WEXITSTATUS(status), 7);
+	assert_false(has_mark(&t, 1));
+	assert_true(has_mark(&t, 2) && has_mark(&t, 3) && has_mark(&t, 4));
+	assert_int_equal(has_mark(&t, 5), is_below); /* then it is the container's own again */
+	clear(&t);
+}
+
+static void test_scope_container(void **state)
+{
+	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/pids"};
+	bool any = false;
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
+		char path[160], dir[160];
+		snprintf(path, sizeof(path), "%s/cgroup.procs", roots[i]);
+		snprintf(dir, sizeof(dir), "%s/scry-test", roots[i]);
+		if (access(path, W_OK) || mkdir(dir, 0700))
+			continue;
+		rmdir(dir);
+		any = true;
+		check_container(roots[i], false, false);
+		check_container(roots[i], true, false);
+		check_container(roots[i], i % 2, true);
+	}
+	if (!any) {
+		print_message("skipped: no cgroup can be made here\n");
+		skip();
+	}
+}
+
 static void test_refused(void **state)
 {
 	struct trace_bpf *t;
@@ -940,7 +1115,8 @@ int main(void)
 		cmocka_unit_test(test_limits),     cmocka_unit_test(test_ids),      cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_no_tree),    cmocka_unit_test(test_signal),   cmocka_unit_test(test_scope),
 		cmocka_unit_test(test_scope_exec), cmocka_unit_test(test_no_process), cmocka_unit_test(test_overload),
-		cmocka_unit_test(test_scope_rename),
+		cmocka_unit_test(test_scope_rename), cmocka_unit_test(test_scope_uid), cmocka_unit_test(test_scope_namespace),
+		cmocka_unit_test(test_scope_container),
 		cmocka_unit_test(test_no_loss),    cmocka_unit_test(test_races), cmocka_unit_test(test_variants),    cmocka_unit_test(test_times),
 #ifdef __x86_64__
 		cmocka_unit_test(test_compat),

@@ -2,6 +2,7 @@
 #include "live/trace/trace_bpf.h"
 
 #include "live/trace/trace_bpf_lib.h"
+#include "live/trace/trace_cgroup.h"
 #include "live/trace/trace_event.h"
 #include "live/trace/trace_frame.h"
 #include "live/trace/trace_seed.h"
@@ -31,7 +32,7 @@
 #define BATCH_LEN (256u << 10)
 #define RUN_LEN 16384            /* from here on records of one CPU are not copied */
 #define CLOCKS_NS 2000           /* what two readings of the clock may differ by */
-#define LINK_MAX 8
+#define LINK_MAX 16
 
 /* The ring of one CPU. */
 struct ring {
@@ -122,8 +123,13 @@ static struct err *fill_scope(struct trace_config *cfg, const struct trace_scope
 	for (size_t i = 0; i < s->comm_cnt; i++)
 		memcpy(cfg->comm[i], s->comms[i], strnlen(s->comms[i], sizeof(cfg->comm[i]) - 1));
 	cfg->comm_cnt = (uint32_t)s->comm_cnt;
+	if (s->container && strlen(s->container) > TRACE_CONTAINER_LEN)
+		return err_new(ERR_INVALID, "a container's id has %d digits: %s", TRACE_CONTAINER_LEN, s->container);
+	if (s->container)
+		memcpy(cfg->container, s->container, cfg->container_len = (uint32_t)strlen(s->container));
 	cfg->match = (s->uid_cnt ? TRACE_MATCH_UID : 0) | (s->cgroup_cnt ? TRACE_MATCH_CGROUP : 0) | (s->pid_ns_cnt ? TRACE_MATCH_PID_NS : 0) |
-		     (s->mnt_ns_cnt ? TRACE_MATCH_MNT_NS : 0) | (s->exe_cnt ? TRACE_MATCH_EXE : 0) | (s->comm_cnt ? TRACE_MATCH_COMM : 0);
+		     (s->mnt_ns_cnt ? TRACE_MATCH_MNT_NS : 0) | (s->exe_cnt ? TRACE_MATCH_EXE : 0) | (s->comm_cnt ? TRACE_MATCH_COMM : 0) |
+		     (s->container ? TRACE_MATCH_CONTAINER : 0);
 	cfg->follow = s->tree;
 	cfg->invert = !cfg->match && !s->pid_cnt && !s->own;
 	return NULL;
@@ -164,7 +170,7 @@ static void *first_value(struct trace_bpf *t, struct bpf_map *m, size_t want_len
 }
 
 /* When a program is loaded. */
-enum need { ALWAYS, ENTERS, MAPS, SIGNALS };
+enum need { ALWAYS, ENTERS, SIGNALS, CGROUPS, CONTAINERS };
 
 static const struct program {
 	const char *name;
@@ -178,6 +184,9 @@ static const struct program {
 	{"trace_exec", ALWAYS, .is_attached = true},
 	{"trace_exit", ALWAYS, .is_attached = true},
 	{"trace_rename", ALWAYS, .is_attached = true},
+	{"trace_cgroup_mkdir", CONTAINERS, .is_attached = true},
+	{"trace_cgroup_rmdir", CONTAINERS, .is_attached = true},
+	{"trace_cgroup_attach", CGROUPS, .is_attached = true},
 	{"trace_sys_exit", ALWAYS, .is_attached = true, .map = "rare_exit", TRACE_RARE_AGAIN},
 	{"trace_sys_enter", ENTERS, .is_attached = true, .map = "rare_enter", TRACE_RARE_AGAIN},
 	{"trace_signal", SIGNALS, .is_attached = true},
@@ -186,7 +195,7 @@ static const struct program {
 	{"trace_compat_exit", ALWAYS, .map = "rare_exit", TRACE_RARE_COMPAT},
 	{"trace_compat_enter", ENTERS, .map = "rare_enter", TRACE_RARE_COMPAT},
 	{"trace_full_exit", ALWAYS, .map = "rare_exit", TRACE_RARE_FULL},
-	{"trace_maps_exit", MAPS, .map = "rare_exit", TRACE_RARE_MAPS},
+	{"trace_after_exit", ALWAYS, .map = "rare_exit", TRACE_RARE_AFTER},
 };
 
 static bool is_needed(const struct trace_bpf_options *opt, const struct trace_shared *ids, enum need need)
@@ -194,7 +203,18 @@ static bool is_needed(const struct trace_bpf_options *opt, const struct trace_sh
 	bool enters = opt->with_times;
 	for (size_t i = 0; i < TRACE_IDS / 64; i++)
 		enters = enters || ids->enter_ids[0][i] || ids->enter_ids[1][i];
-	return need == ENTERS ? enters : need == MAPS ? opt->plan.with_maps : need == SIGNALS ? opt->with_signals : true;
+	switch (need) {
+	case ENTERS:
+		return enters;
+	case SIGNALS:
+		return opt->with_signals;
+	case CGROUPS:
+		return opt->scope.cgroup_cnt || opt->scope.container;
+	case CONTAINERS:
+		return opt->scope.container;
+	default:
+		return true;
+	}
 }
 
 static struct bpf_program *find_program(const struct trace_bpf *t, const struct program *p)
@@ -314,6 +334,12 @@ static size_t default_ring_len(size_t cpu_cnt)
 	return len;
 }
 
+static void add_container(void *ctx, uint64_t key)
+{
+	struct trace_bpf *t = ctx;
+	t->lib->map_update_elem(t->lib->map_fd(t->lib->object_find_map_by_name(t->object, "containers")), &key, &key, 0);
+}
+
 static struct err *open_hook(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_config *cfg, const struct trace_shared *ids)
 {
 	struct err *e = load(t, opt, cfg, ids, opt->ring_len ? opt->ring_len : default_ring_len(t->cpu_cnt));
@@ -325,7 +351,10 @@ static struct err *open_hook(struct trace_bpf *t, const struct trace_bpf_options
 	memcpy(t->shared->enter_ids, ids->enter_ids, sizeof(ids->enter_ids));
 	if (cfg->invert)
 		trace_seed_set(t->shared, (uint32_t)getpid(), true);
-	return attach_all(t, opt, ids);
+	struct err *attached = attach_all(t, opt, ids);
+	if (!attached && opt->scope.container)
+		trace_cgroup_each(opt->scope.container, add_container, t);
+	return attached;
 }
 
 static struct err *check_options(const struct trace_bpf_options *opt)

@@ -9,8 +9,8 @@
 
 /*
  * Records from the kernel by eBPF: programs at the tracepoints of system calls and processes, a ring they write to,
- * and who reads it. Threads are chosen by a bitmap; processes are judged when they are made and when they become
- * another program. Nothing stays behind when the process that opened it is gone, however it ended.
+ * and who reads it. Threads are chosen by a bitmap; processes are judged when they are made, become
+ * another program, or change what they are chosen by. Nothing stays behind when the process that opened it is gone, however it ended.
  *
  * One thread uses a trace_bpf. Needs CAP_BPF and CAP_PERFMON (root), tracepoints typed by BTF, or else raw ones.
  */
@@ -36,6 +36,7 @@ struct trace_scope {
 	size_t comm_cnt;
 	const char *const *exes; /* paths */
 	size_t exe_cnt;
+	const char *container; /* the beginning of its id; those that are made later, too; null: any or none */
 };
 
 struct trace_bpf_options {

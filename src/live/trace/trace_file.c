@@ -47,6 +47,7 @@ struct trace_writer {
 	char *path;
 	int fd;
 	uint64_t file_limit, file_len, total_len;
+	uint64_t end_len; /* bytes that closing it takes: a number of each CPU, and that it ends there */
 	unsigned keep;
 	bool is_full;
 	char *command;
@@ -146,6 +147,7 @@ struct err *trace_writer_new(const char *path, const struct trace_writer_options
 	w->fd = -1;
 	w->keep = MIN(opt->keep ? opt->keep : 1, (unsigned)KEEP_MAX);
 	w->file_limit = limit / w->keep;
+	w->end_len = 2 * sizeof(struct block_head) + (1 + (uint64_t)sysconf(_SC_NPROCESSORS_CONF)) * (TRACE_FRAME_LEN + sizeof(struct trace_wire));
 	w->path = strdup(path);
 	w->command = opt->command ? strdup(opt->command) : NULL;
 	for (char *p = w->command; p && *p; p++)
@@ -208,7 +210,7 @@ static struct err *write_piece(struct trace_writer *w, const uint8_t *chunk, siz
 	struct err *e = NULL;
 	if (len > BLOCK_MAX)
 		return err_new(ERR_INTERNAL, "a chunk of %zu bytes for a trace file", len);
-	if (w->file_len + len + sizeof(struct block_head) > w->file_limit) {
+	if (w->file_len + len + sizeof(struct block_head) + w->end_len > w->file_limit) {
 		w->is_full = w->keep == 1;
 		e = w->is_full ? NULL : rotate(w);
 	}

@@ -262,6 +262,18 @@ static bool is_wanted(const struct trace_plan *p, unsigned abi, unsigned nr)
 	return !p->ids[abi] || (p->ids[abi][nr / 64] >> (nr % 64) & 1);
 }
 
+/* Calls after which it is asked again whether the thread is meant. */
+static bool changes_self(const struct sysc *s)
+{
+	static const char *const names[] = {"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setns", "unshare"};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		size_t len = strlen(names[i]);
+		if (!strncmp(s->name, names[i], len) && (!s->name[len] || !strcmp(s->name + len, "32")))
+			return true;
+	}
+	return false;
+}
+
 /* Calls that make code: of i386 they are not followed. */
 static bool makes_maps(const struct sysc *s, struct trace_desc *d)
 {
@@ -296,6 +308,10 @@ void trace_plan_fill(const struct trace_plan *p, struct trace_config *cfg, struc
 			bool wanted = is_wanted(p, abi, nr);
 			if (s && !abi && p->with_maps && makes_maps(s, d)) {
 				d->flags = (uint8_t)(TRACE_DESC_MAPS | (wanted ? 0 : TRACE_DESC_HIDDEN));
+				set_bit(shared->exit_ids[abi], nr);
+			}
+			if (s && changes_self(s)) {
+				d->flags = (uint8_t)(TRACE_DESC_JUDGE | (wanted ? 0 : TRACE_DESC_HIDDEN));
 				set_bit(shared->exit_ids[abi], nr);
 			}
 			if (!wanted)

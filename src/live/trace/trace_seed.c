@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live/trace/trace_seed.h"
 
+#include "live/trace/trace_cgroup.h"
 #include "live/trace/trace_event.h"
 #include "live/trace/trace_frame.h"
 
@@ -34,19 +35,6 @@ void trace_seed_set(struct trace_shared *shared, uint32_t tid, bool bit)
 		__atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
 	else
 		__atomic_fetch_and(word, ~mask, __ATOMIC_RELAXED);
-}
-
-size_t trace_seed_container(const char *path, const char **ret)
-{
-	size_t run = 0, found = 0;
-	for (const char *p = path; *p; p++) {
-		run = isxdigit((unsigned char)*p) ? run + 1 : 0;
-		if (run == 64 && !isxdigit((unsigned char)p[1])) {
-			*ret = p - 63;
-			found = 64;
-		}
-	}
-	return found;
 }
 
 /* The text of a file of a process, NUL-terminated; false when it is gone or not for us. */
@@ -100,7 +88,7 @@ static void read_cgroup(uint32_t pid, struct seed *s, struct buf *text)
 		size_t path_len = second ? len - (size_t)(second + 1 - line) : 0;
 		snprintf(path, sizeof(path), "%.*s", (int)MIN(path_len, sizeof(path) - 1), second ? second + 1 : "");
 		const char *id;
-		if (trace_seed_container(path, &id))
+		if (trace_cgroup_container(path, &id))
 			memcpy(s->cgroup, path, sizeof(path));
 		struct stat st;
 		snprintf(full, sizeof(full), "/sys/fs/cgroup%s", path);
@@ -160,7 +148,7 @@ static void add_process(const struct seed *s, uint32_t tid, struct buf *records)
 	if (s->exe_len)
 		trace_record_slot(records, begin, (struct trace_wire_slot){.len = (uint16_t)s->exe_len, .arg = TRACE_ARG_EXE}, s->exe);
 	const char *id = NULL;
-	size_t len = trace_seed_container(s->cgroup, &id);
+	size_t len = trace_cgroup_container(s->cgroup, &id);
 	if (len)
 		trace_record_slot(records, begin, (struct trace_wire_slot){.len = (uint16_t)len, .arg = TRACE_WIRE_ARG_CONTAINER}, id);
 	trace_record_end(records, begin);
@@ -174,7 +162,7 @@ void trace_seed_cgroup(uint32_t tid, const struct trace_wire_proc *proc, struct 
 	if (!s)
 		return;
 	read_cgroup(tid, s, &text);
-	if (!trace_seed_container(s->cgroup, &id))
+	if (!trace_cgroup_container(s->cgroup, &id))
 		return;
 	s->proc = *proc;
 	add_process(s, tid, records);
@@ -297,11 +285,15 @@ static bool has(const struct trace_match_ids *m, uint64_t v)
 static bool is_match(const struct trace_config *cfg, const struct seed *s)
 {
 	bool is_exe = !(cfg->match & TRACE_MATCH_EXE), is_comm = !(cfg->match & TRACE_MATCH_COMM);
+	const char *id;
 	for (uint32_t i = 0; i < cfg->exe.cnt; i++)
 		is_exe = is_exe || (cfg->exe.ids[i] == s->exe_ino && cfg->exe_dev[i] == s->exe_dev);
 	for (uint32_t i = 0; i < cfg->comm_cnt; i++)
 		is_comm = is_comm || !strncmp(cfg->comm[i], s->proc.comm, sizeof(s->proc.comm));
-	return cfg->match && is_exe && is_comm && (!(cfg->match & TRACE_MATCH_UID) || has(&cfg->uid, s->proc.uid)) &&
+	bool is_container = !(cfg->match & TRACE_MATCH_CONTAINER);
+	if (!is_container && trace_cgroup_container(s->cgroup, &id))
+		is_container = !strncmp(id, cfg->container, cfg->container_len);
+	return cfg->match && is_exe && is_comm && is_container && (!(cfg->match & TRACE_MATCH_UID) || has(&cfg->uid, s->proc.uid)) &&
 	       (!(cfg->match & TRACE_MATCH_CGROUP) || has(&cfg->cgroup, s->proc.cgroup)) &&
 	       (!(cfg->match & TRACE_MATCH_PID_NS) || has(&cfg->pid_ns, s->proc.pid_ns)) &&
 	       (!(cfg->match & TRACE_MATCH_MNT_NS) || has(&cfg->mnt_ns, s->proc.mnt_ns));

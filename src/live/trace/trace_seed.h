@@ -33,7 +33,4 @@ static inline uint64_t trace_seed_key(const struct trace_wire_proc *p)
 	return p->cgroup ^ (uint64_t)p->mnt_ns << 32;
 }
 
-/* The id of the container in the path of a cgroup: the last run of 64 hexadecimal digits; its length is 64 or 0. */
-size_t trace_seed_container(const char *cgroup_path, const char **ret);
-
 #endif

@@ -116,6 +116,8 @@ struct trace_wire_file {
 #define TRACE_NEAR (4ull << 20) /* bytes between addresses that may be of one library */
 #define TRACE_LIMIT_MAX 4096 /* bytes of one string or buffer */
 #define TRACE_MATCH_MAX 16
+#define TRACE_CONTAINERS 8192  /* cgroups of containers that are known at once */
+#define TRACE_CONTAINER_LEN 64 /* hexadecimal digits of a container's id */
 
 /* How what a pointer leads to is read. */
 enum trace_read {
@@ -159,13 +161,14 @@ struct trace_read_arg {
 
 enum {
 	TRACE_DESC_ENTRY_SLOTS = 1 << 0, /* its arguments are read at entry, too */
-	TRACE_DESC_HIDDEN = 1 << 1,      /* nobody asked for it but for the sake of DESC_MAPS */
+	TRACE_DESC_HIDDEN = 1 << 1,      /* nobody asked for it but for the sake of DESC_MAPS or DESC_JUDGE */
 	TRACE_DESC_ENTRY = 1 << 2,       /* it has a record at its beginning, too */
 	TRACE_DESC_PATHS = 1 << 3,       /* and its strings are looked at then */
 	/* From here on what only the program TRACE_RARE_FULL does. */
 	TRACE_DESC_MORE = 1 << 4,        /* its records have cfg.stack_more */
 	TRACE_DESC_DEEP = 1 << 5,        /* and these TRACE_STACK_DEEP bytes of the stack */
 	TRACE_DESC_MAPS = 1 << 6,        /* mmap and its like: may make code */
+	TRACE_DESC_JUDGE = 1 << 7,       /* it may change whether its thread is recorded */
 };
 
 /* What is kept of a call of a thread until it has ended. */
@@ -211,6 +214,9 @@ struct trace_config {
 	struct trace_match_ids uid, cgroup, pid_ns, mnt_ns, exe; /* exe: inode numbers, with the device in exe_dev */
 	uint32_t exe_dev[TRACE_MATCH_MAX];
 	char comm[TRACE_MATCH_MAX][16];
+	uint32_t container_len;            /* bytes of the beginning of a container's id */
+	uint32_t reserved3;
+	char container[TRACE_CONTAINER_LEN];
 	struct trace_desc desc[2][TRACE_IDS]; /* x86-64 (arm64), i386 */
 };
 
@@ -221,10 +227,17 @@ enum trace_match {
 	TRACE_MATCH_MNT_NS = 1 << 3,
 	TRACE_MATCH_EXE = 1 << 4,
 	TRACE_MATCH_COMM = 1 << 5,
+	TRACE_MATCH_CONTAINER = 1 << 6,
 };
 
+/* What a cgroup is known by: its id and that of its hierarchy, 0 of the unified one. */
+static inline __attribute__((always_inline)) uint64_t trace_cgroup_key(uint64_t id, uint32_t hierarchy)
+{
+	return id ^ (uint64_t)hierarchy << 56;
+}
+
 /* Programs that others go on to. */
-enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_MAPS, TRACE_RARE_TURN, TRACE_RARE_AGAIN, TRACE_RARE_FULL, TRACE_RARE_CNT };
+enum trace_rare { TRACE_RARE_COMPAT, TRACE_RARE_AFTER, TRACE_RARE_TURN, TRACE_RARE_AGAIN, TRACE_RARE_FULL, TRACE_RARE_CNT };
 
 /*
  * The ring of one CPU, which alone writes to it, is made of segments. The first that is free is filled next: as long as who reads keeps up

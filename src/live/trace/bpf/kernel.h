@@ -26,7 +26,7 @@ typedef uint32_t __wsum;
 
 #include <bpf/bpf_helpers.h>
 
-enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PROG_ARRAY = 3, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PROG_ARRAY = 3, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_F_MMAPABLE = 1 << 10, BPF_RB_FORCE_WAKEUP = 2 };
 
 #define KERNEL __attribute__((preserve_access_index))
@@ -113,11 +113,32 @@ struct linux_binprm {
 	const char *filename;
 } KERNEL;
 
-struct kernfs_node { uint64_t id; } KERNEL;
-struct cgroup { struct kernfs_node *kn; } KERNEL;
-struct css_set { struct cgroup *dfl_cgrp; } KERNEL;
+struct kernfs_node {
+	uint64_t id;
+	const char *name;
+} KERNEL;
+struct cgroup;
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} KERNEL;
+struct cgroup_root { int hierarchy_id; } KERNEL;
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+} KERNEL;
+struct css_set {
+	struct cgroup_subsys_state *subsys[14];
+	struct cgroup *dfl_cgrp;
+} KERNEL;
 
-struct signal_struct { atomic_t live; } KERNEL;
+struct list_head { struct list_head *next, *prev; } KERNEL;
+
+struct signal_struct {
+	atomic_t live;
+	struct list_head thread_head;
+} KERNEL;
 
 struct task_struct {
 	struct thread_info thread_info;
@@ -132,6 +153,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct mm_struct *mm;
 	struct css_set *cgroups;
+	struct list_head thread_node;
 	char comm[16];
 } KERNEL;
 

@@ -8,12 +8,13 @@
 
 /*
  * Life of processes: fork, exec, exit, names, signals, mappings that may be executed. These are rare beside system
- * calls, so they read whatever they need one by one. Here, too, is decided who is recorded: when a process is made and
- * when it becomes another program (or takes another name), never in between.
+ * calls, so they read whatever they need one by one. Here, too, is decided who is recorded: when a process is made, becomes
+ * another program, takes another name, user or namespace, or is moved to another cgroup.
  */
 #define PATH_PARTS 32 /* components of a path, mount points among them */
 #define NAME_LEN 256
 #define AUXV_LEN (40 * 8)
+#define CONTROLLERS 16 /* of cgroups, each of which may have a hierarchy of its own */
 
 /* The end of the record so far is r->s->off, in bytes from its frame. Where the next slot's bytes go: */
 static __always_inline void *next_slot(struct rec *r)
@@ -191,6 +192,34 @@ static __always_inline bool begin_record(struct rec *r)
 	return true;
 }
 
+static __always_inline uint64_t key_of(struct cgroup *group)
+{
+	struct kernfs_node *kn = READ(group, kn);
+	struct cgroup_root *root = READ(group, root);
+	return trace_cgroup_key(READ(kn, id), (uint32_t)READ(root, hierarchy_id));
+}
+
+static __always_inline bool is_container(struct cgroup *group)
+{
+	uint64_t key = key_of(group);
+	return bpf_map_lookup_elem(&containers, &key);
+}
+
+/* Whether it is in a container that is meant, by any hierarchy: each controller may have its own. */
+static __always_inline bool has_container(struct task_struct *task)
+{
+	struct css_set *set = READ(task, cgroups);
+	bool is_in = is_container(READ(set, dfl_cgrp));
+	struct cgroup_subsys_state **of = (struct cgroup_subsys_state **)((uint8_t *)set + __builtin_preserve_field_info(set->subsys, 0));
+	uint32_t cnt = __builtin_preserve_field_info(set->subsys, 1) / sizeof(*of);
+	for (uint32_t i = 0; !is_in && i < CONTROLLERS && i < cnt; i++) {
+		struct cgroup_subsys_state *css = NULL;
+		bpf_probe_read_kernel(&css, sizeof(css), of + i);
+		is_in = css && is_container(READ(css, cgroup));
+	}
+	return is_in;
+}
+
 /* Whether every kind of predicate that was given fits. */
 static __always_inline bool is_match(struct task_struct *task, const void *comm)
 {
@@ -200,7 +229,23 @@ static __always_inline bool is_match(struct task_struct *task, const void *comm)
 	       (!(m & TRACE_MATCH_CGROUP) || has(&cfg.cgroup, cgroup_of(task))) &&
 	       (!(m & TRACE_MATCH_PID_NS) || has(&cfg.pid_ns, pid_ns_of(task))) &&
 	       (!(m & TRACE_MATCH_MNT_NS) || has(&cfg.mnt_ns, mnt_ns_of(task))) && (!(m & TRACE_MATCH_EXE) || has_exe(task)) &&
-	       (!(m & TRACE_MATCH_COMM) || has_comm(comm));
+	       (!(m & TRACE_MATCH_COMM) || has_comm(comm)) && (!(m & TRACE_MATCH_CONTAINER) || has_container(task));
+}
+
+/* Whether it is recorded now that one of these may have changed. */
+static __always_inline bool judge(struct task_struct *task, const void *comm, bool was)
+{
+	return cfg.match ? (cfg.follow && was) || is_match(task, comm) : was;
+}
+
+/* A record of what is known of a thread now. */
+static __always_inline void send_process(struct task_struct *task, const void *comm)
+{
+	struct rec rec, *r = &rec;
+	if (!begin_record(r))
+		return;
+	put_proc(r, task, comm);
+	send(r, TRACE_PROCESS, READ(task, pid));
 }
 
 SEC(HOOK("sched_process_fork"))
@@ -230,9 +275,7 @@ int trace_exec(uint64_t *ctx)
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	uint32_t old = (uint32_t)ctx[1], tid = READ(task, pid);
 	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
-	bool was = is_recorded(old), yes = was;
-	if (cfg.match)
-		yes = (cfg.follow && was) || is_match(task, COMM(task));
+	bool was = is_recorded(old), yes = judge(task, COMM(task), was);
 	if (old != tid)
 		set_recorded(old, false);
 	set_recorded(tid, yes);
@@ -285,11 +328,96 @@ int trace_rename(uint64_t *ctx)
 		set_recorded(tid, true);
 		yes = true;
 	}
-	struct rec rec, *r = &rec;
-	if (!yes || !begin_record(r))
+	if (yes)
+		send_process(task, (const void *)ctx[1]);
+	return 0;
+}
+
+/* The thread itself has changed its user, its namespaces. */
+static __always_inline void judge_self(struct task_struct *task)
+{
+	uint32_t tid = READ(task, pid);
+	bool was = is_recorded(tid), yes = judge(task, COMM(task), was);
+	set_recorded(tid, yes);
+	if (was || yes)
+		send_process(task, COMM(task));
+}
+
+#define MOVED_THREADS 256 /* of a process: of more the rest is judged with its next program */
+
+SEC(HOOK("cgroup_attach_task"))
+int trace_cgroup_attach(uint64_t *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[2];
+	bool was = is_recorded(READ(task, pid)), yes = judge(task, COMM(task), was);
+	if (was || yes)
+		send_process(task, COMM(task));
+	if (was == yes)
 		return 0;
-	put_proc(r, task, (const void *)ctx[1]);
-	send(r, TRACE_PROCESS, tid);
+	set_recorded(READ(task, pid), yes);
+	struct signal_struct *signal = READ(task, signal);
+	struct list_head *head = __builtin_preserve_access_index(&signal->thread_head), *node = READ(signal, thread_head.next);
+	uint64_t node_off = __builtin_preserve_field_info(((struct task_struct *)0)->thread_node, 0);
+	for (int i = 0; ctx[3] && i < MOVED_THREADS && node != head; i++) {
+		struct task_struct *thread = (struct task_struct *)((uint8_t *)node - node_off);
+		set_recorded(READ(thread, pid), yes);
+		node = READ(node, next);
+	}
+	return 0;
+}
+
+/* Whether the last 64 hexadecimal digits in a row in a folder's name begin as the container's id that is meant; `otherwise` if there are none. */
+static __always_inline bool is_named(struct state *s, const uint8_t *name, bool otherwise)
+{
+	volatile uint64_t *run = &s->elem, *end = &s->base; /* digits so far, and where 64 of them have ended */
+	*run = *end = 0;
+#pragma clang loop unroll(disable)
+	for (uint64_t i = 0; i < NAME_LEN; i++) {
+		uint8_t c = name[i];
+		bool is_hex = (uint8_t)(c - '0') < 10 || (uint8_t)((c | 0x20) - 'a') < 6;
+		if (!is_hex && *run == TRACE_CONTAINER_LEN)
+			*end = i;
+		*run = is_hex ? *run + 1 : 0;
+		if (!c)
+			break;
+	}
+	uint64_t at = *end - TRACE_CONTAINER_LEN;
+	if (!*end)
+		return otherwise;
+	MASK(at, NAME_LEN - 1);
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < TRACE_CONTAINER_LEN && i < cfg.container_len; i++) {
+		if (name[at + i] != (uint8_t)cfg.container[i])
+			return false;
+	}
+	return true;
+}
+
+/* A container's cgroup, or one below it. */
+SEC(HOOK("cgroup_mkdir"))
+int trace_cgroup_mkdir(uint64_t *ctx)
+{
+	struct cgroup *group = (struct cgroup *)ctx[0];
+	struct cgroup_subsys_state *parent = READ(group, self.parent);
+	struct kernfs_node *kn = READ(group, kn);
+	uint8_t *ring = ring_of(bpf_get_smp_processor_id());
+	if (!ring)
+		return 0;
+	uint8_t *name = ring + TRACE_RING_SCRATCH;
+	int64_t len = bpf_probe_read_kernel_str(name, NAME_LEN, READ(kn, name));
+	bool below = parent && is_container(READ(parent, cgroup));
+	if (len <= 0 || !is_named((struct state *)ring, name, below))
+		return 0;
+	uint64_t key = key_of(group);
+	bpf_map_update_elem(&containers, &key, &key, 0);
+	return 0;
+}
+
+SEC(HOOK("cgroup_rmdir"))
+int trace_cgroup_rmdir(uint64_t *ctx)
+{
+	uint64_t key = key_of((struct cgroup *)ctx[0]);
+	bpf_map_delete_elem(&containers, &key);
 	return 0;
 }
 

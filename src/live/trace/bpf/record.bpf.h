@@ -58,6 +58,14 @@ struct {
 	__uint(value_size, TRACE_RING_HEAD + TRACE_RING_RECORD);
 } rings SEC(".maps");
 
+/* Cgroups of the containers that are meant. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TRACE_CONTAINERS);
+	__type(key, uint64_t);
+	__type(value, uint64_t);
+} containers SEC(".maps");
+
 /* What wakes the reader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

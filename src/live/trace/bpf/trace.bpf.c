@@ -11,7 +11,7 @@
 char trace_license[] SEC("license") = "GPL"; /* the kernel gives helpers that read memory to such programs only */
 
 
-/* What is rare has programs of its own: calls of 32-bit code, mappings. */
+/* What is rare has programs of its own: calls of 32-bit code, the next segment of a ring, mappings and what changes who is recorded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, TRACE_RARE_CNT);
@@ -186,29 +186,28 @@ static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const str
 	return (s->off + 7) & ~7ull;
 }
 
-enum which { EXIT, ENTRY, COMPAT_EXIT, COMPAT_ENTRY, FULL_EXIT };
-
 /*
  * One call of a thread that is recorded: the record at its end, or at its beginning, when the caller knows that it is wanted. What takes
- * more than that goes on to the program that is FULL_EXIT: calls that make code, and those that want more of the stack.
+ * more goes on to the program that is `is_full`: calls that make code, change who is recorded, or want more of the stack.
  */
-static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr, int64_t ret, enum which which)
+static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr, int64_t ret, bool is_entry, uint32_t abi, bool is_full)
 {
-	bool is_entry = which == ENTRY || which == COMPAT_ENTRY;
-	uint32_t abi = which == COMPAT_ENTRY || which == COMPAT_EXIT;
 	uint64_t idx = nr < TRACE_IDS - 1 ? nr : TRACE_IDS - 1; /* the last bit and row are for all that have none of their own */
 	if (!is_entry && !(shared.exit_ids[abi][idx / 64] >> (idx % 64) & 1))
 		return;
 	struct task_struct *task = bpf_get_current_task_btf();
 	uint32_t tid = LOAD(task, pid);
-	if (!is_entry && !is_recorded(tid))
-		return;
 	const struct trace_desc *d = desc_of(abi, idx);
 	uint64_t cpu = LOAD(task, thread_info.cpu), flags = d->flags, how = cfg.flags;
-	if (which == EXIT && flags >= TRACE_DESC_MORE)
-		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_FULL);
-	if (which == FULL_EXIT && flags & TRACE_DESC_HIDDEN)
-		goto maps;
+	bool yes = is_entry || is_recorded(tid);
+	if (!is_full) {
+		if (!yes && flags < TRACE_DESC_JUDGE)
+			return;
+		if (flags >= TRACE_DESC_MORE)
+			bpf_tail_call(ctx, &rare_exit, TRACE_RARE_FULL);
+	} else if (!is_entry && (!yes || flags & TRACE_DESC_HIDDEN)) {
+		goto after;
+	}
 	struct rec rec, *r = &rec;
 	if (!find_room(r, cpu)) {
 		if (is_entry)
@@ -237,7 +236,7 @@ static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr,
 	if (how & TRACE_WIRE_USER) {
 		struct trace_wire_user *u = (struct trace_wire_user *)behind;
 		uint64_t got = put_user(u, regs);
-		if (which != EXIT)
+		if (is_full)
 			got += put_more(u, !abi && (flags & TRACE_DESC_DEEP || is_near(u)));
 		else if (got && is_near(u))
 			bpf_tail_call(ctx, &rare_exit, TRACE_RARE_FULL);
@@ -251,9 +250,9 @@ static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr,
 		b->tid = 0;
 	MASK(len, OFF_MASK);
 	end(r, len);
-maps:
-	if (which == FULL_EXIT && flags & TRACE_DESC_MAPS)
-		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_MAPS);
+after:
+	if (is_full && !is_entry && flags & (TRACE_DESC_MAPS | TRACE_DESC_JUDGE))
+		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_AFTER);
 }
 
 /*
@@ -279,7 +278,7 @@ int trace_sys_exit(uint64_t *ctx)
 	if (is_compat(regs))
 		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_COMPAT);
 	else
-		record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], EXIT);
+		record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], false, 0, false);
 	return 0;
 }
 
@@ -351,7 +350,7 @@ static __always_inline void enter(void *ctx, struct pt_regs *regs, uint64_t nr, 
 		b->tid = tid;
 	}
 	if (d->flags & TRACE_DESC_ENTRY)
-		record(ctx, regs, nr, -38, abi ? COMPAT_ENTRY : ENTRY);
+		record(ctx, regs, nr, -38, true, abi, true);
 }
 
 SEC(HOOK("sys_enter"))
@@ -366,10 +365,15 @@ int trace_sys_enter(uint64_t *ctx)
 }
 
 SEC(HOOK("sys_exit"))
-int trace_maps_exit(uint64_t *ctx)
+int trace_after_exit(uint64_t *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	put_mapping(regs, SYSCALL_NR(regs), (int64_t)ctx[1]);
+	struct task_struct *task = bpf_get_current_task_btf();
+	uint64_t nr = SYSCALL_NR(regs), flags = nr < TRACE_IDS ? desc_of(is_compat(regs), nr)->flags : 0;
+	if (flags & TRACE_DESC_JUDGE && !ctx[1])
+		judge_self(task);
+	if (flags & TRACE_DESC_MAPS && is_recorded(LOAD(task, pid)))
+		put_mapping(regs, nr, (int64_t)ctx[1]);
 	return 0;
 }
 
@@ -377,7 +381,7 @@ SEC(HOOK("sys_exit"))
 int trace_compat_exit(uint64_t *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], COMPAT_EXIT);
+	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], false, 1, true);
 	return 0;
 }
 
@@ -392,7 +396,7 @@ SEC(HOOK("sys_exit"))
 int trace_full_exit(uint64_t *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], FULL_EXIT);
+	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], false, 0, true);
 	return 0;
 }
 
