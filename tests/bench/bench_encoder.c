@@ -148,7 +148,7 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		struct bpf_program *p = lib->object_find_program_by_name(ob.o, names[i]);
 		if (p)
-			lib->program_set_autoload(p, !strcmp(names[i], name) || (is_table && (!strcmp(names[i], "trace_turn_exit") || !strcmp(names[i], "trace_full_exit"))));
+			lib->program_set_autoload(p, !strcmp(names[i], name) || (is_table && !strcmp(names[i], "trace_turn_exit")));
 	}
 	static struct trace_shared ids;
 	size_t n;
@@ -173,8 +173,7 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 	if (lib->object_load(ob.o) < 0)
 		die("the kernel does not load the programs (root is needed)");
 	ob.program = lib->object_find_program_by_name(ob.o, name);
-	if (is_table && (set_rare(ob.o, TRACE_RARE_TURN, "trace_turn_exit") || set_rare(ob.o, TRACE_RARE_AGAIN, name) ||
-			set_rare(ob.o, TRACE_RARE_FULL, "trace_full_exit")))
+	if (is_table && (set_rare(ob.o, TRACE_RARE_TURN, "trace_turn_exit") || set_rare(ob.o, TRACE_RARE_AGAIN, name)))
 		die("the programs cannot be joined");
 	ob.shared = mmap(NULL, sizeof(*ob.shared), PROT_READ | PROT_WRITE, MAP_SHARED, lib->map_fd(map_of(ob.o, ".bss")), 0);
 	ob.rings = mmap(NULL, (size_t)cpus * ob.ring_each, PROT_READ, MAP_SHARED, lib->map_fd(rings), 0);

@@ -539,7 +539,7 @@ def test_attach():
 def test_container():
     """Of the whole machine a container alone, which is made while the trace runs already."""
     what = "a container that is made while its trace runs"
-    digits = "5c59e2" + "0" * 58
+    digits = f"5c59{os.getpid():08x}" + "0" * 52
     roots = [r for r in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/freezer") if os.access(r + "/cgroup.procs", os.W_OK)]
     if scry("--", "true", tool=[SCRY, "trace", "--source", "bpf"]).returncode:
         return skip(what, "tracing with eBPF is refused here")

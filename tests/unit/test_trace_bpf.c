@@ -856,8 +856,13 @@ static void test_times(void **state)
 }
 
 /* A container that comes into being while it is traced: a cgroup with the name that runtimes give. */
-#define CONTAINER "5c59000000000000000000000000000000000000000000000000000000005c59"
+static char container_id[65]; /* another one in each run: several may go on at once */
 static char container_dir[128];
+
+static void name_container(void)
+{
+	snprintf(container_id, sizeof(container_id), "5c59%08x%052x", (unsigned)getpid(), 0x5c59u);
+}
 
 /* The first hierarchy of cgroups in which one can be made. */
 static bool make_container(void)
@@ -866,7 +871,7 @@ static bool make_container(void)
 	char path[160];
 	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
 		snprintf(path, sizeof(path), "%s/cgroup.procs", roots[i]);
-		snprintf(container_dir, sizeof(container_dir), "%s/scry-test-" CONTAINER, roots[i]);
+		snprintf(container_dir, sizeof(container_dir), "%s/scry-test-%s", roots[i], container_id);
 		if (!access(path, W_OK) && !mkdir(container_dir, 0700))
 			return true;
 	}
@@ -915,7 +920,7 @@ static void test_container(void **state)
 	finish(&t);
 	assert_int_equal(rmdir(container_dir), 0);
 	assert_non_null(container);
-	assert_string_equal(container, CONTAINER);
+	assert_string_equal(container, container_id);
 	clear(&t);
 }
 
@@ -1047,8 +1052,10 @@ static void check_container(const char *root, bool is_before, bool is_below)
 	struct trace t = {0};
 	struct trace_bpf_options opt = own;
 	char outer[112];
-	opt.scope = (struct trace_scope){.container = "5c5900000000"};
-	snprintf(outer, sizeof(outer), "%s/scry-test-" CONTAINER, root);
+	char begin[13];
+	snprintf(begin, sizeof(begin), "%.12s", container_id);
+	opt.scope = (struct trace_scope){.container = begin};
+	snprintf(outer, sizeof(outer), "%s/scry-test-%s", root, container_id);
 	snprintf(container_dir, sizeof(container_dir), "%s%s", outer, is_below ? "/below" : "");
 	if (!is_before)
 		start(&t, &opt);
@@ -1079,7 +1086,7 @@ static void test_scope_container(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
 		char path[160], dir[160];
 		snprintf(path, sizeof(path), "%s/cgroup.procs", roots[i]);
-		snprintf(dir, sizeof(dir), "%s/scry-test", roots[i]);
+		snprintf(dir, sizeof(dir), "%s/scry-test-%d", roots[i], (int)getpid());
 		if (access(path, W_OK) || mkdir(dir, 0700))
 			continue;
 		rmdir(dir);
@@ -1107,6 +1114,7 @@ static void test_refused(void **state)
 
 int main(void)
 {
+	name_container();
 	bad_page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memcpy(bad_page + 4096 - 5, "/edge", 5);
 	mprotect(bad_page + 4096, 4096, PROT_NONE);

@@ -186,12 +186,16 @@ static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const str
 	return (s->off + 7) & ~7ull;
 }
 
+enum { COMPAT = 1, ENTRY = 2, FULL = 4 };
+
 /*
  * One call of a thread that is recorded: the record at its end, or at its beginning, when the caller knows that it is wanted. What takes
- * more goes on to the program that is `is_full`: calls that make code, change who is recorded, or want more of the stack.
+ * more goes on to the program that is FULL: calls that make code, change who is recorded, or want more of the stack.
  */
-static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr, int64_t ret, bool is_entry, uint32_t abi, bool is_full)
+static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr, int64_t ret, uint32_t which)
 {
+	uint32_t abi = which & COMPAT;
+	bool is_entry = which & ENTRY, is_full = which & FULL;
 	uint64_t idx = nr < TRACE_IDS - 1 ? nr : TRACE_IDS - 1; /* the last bit and row are for all that have none of their own */
 	if (!is_entry && !(shared.exit_ids[abi][idx / 64] >> (idx % 64) & 1))
 		return;
@@ -201,7 +205,7 @@ static __always_inline void record(void *ctx, struct pt_regs *regs, uint64_t nr,
 	uint64_t cpu = LOAD(task, thread_info.cpu), flags = d->flags, how = cfg.flags;
 	bool yes = is_entry || is_recorded(tid);
 	if (!is_full) {
-		if (!yes && flags < TRACE_DESC_JUDGE)
+		if (!yes && (!cfg.match || flags < TRACE_DESC_JUDGE))
 			return;
 		if (flags >= TRACE_DESC_MORE)
 			bpf_tail_call(ctx, &rare_exit, TRACE_RARE_FULL);
@@ -278,7 +282,7 @@ int trace_sys_exit(uint64_t *ctx)
 	if (is_compat(regs))
 		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_COMPAT);
 	else
-		record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], false, 0, false);
+		record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], 0);
 	return 0;
 }
 
@@ -350,7 +354,7 @@ static __always_inline void enter(void *ctx, struct pt_regs *regs, uint64_t nr, 
 		b->tid = tid;
 	}
 	if (d->flags & TRACE_DESC_ENTRY)
-		record(ctx, regs, nr, -38, true, abi, true);
+		record(ctx, regs, nr, -38, abi | ENTRY | FULL);
 }
 
 SEC(HOOK("sys_enter"))
@@ -381,7 +385,7 @@ SEC(HOOK("sys_exit"))
 int trace_compat_exit(uint64_t *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], false, 1, true);
+	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], COMPAT | FULL);
 	return 0;
 }
 
@@ -396,7 +400,7 @@ SEC(HOOK("sys_exit"))
 int trace_full_exit(uint64_t *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], false, 0, true);
+	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], FULL);
 	return 0;
 }
 
