@@ -145,21 +145,23 @@ static struct gdb_span text_span(const char *s)
 	return gdb_span_make(s, strlen(s));
 }
 
-/* LAST leads to nothing: it keeps what nothing else refers to, since two versions of it cannot be told apart. */
-enum key_kind { KEY_ID, KEY_PATH, KEY_MISSING, KEY_LAST };
+/* ANY is of all servers, and leads to what may be asked about; LAST leads to nothing: it keeps what
+ * nothing else refers to, since two versions of it cannot be told apart. */
+enum key_kind { KEY_ID, KEY_PATH, KEY_ANY, KEY_MISSING, KEY_LAST };
 
 /* The name of an entry; false where what it is made of is not known. */
 static bool key_of(enum key_kind kind, const char *peer, const char *path, const struct reach_meta *m, char ret[HEX_LEN])
 {
-	static const char *const names[] = {"id", "path", "missing", "last"};
-	if (kind == KEY_ID && (!m->id_len || !m->has_len))
+	static const char *const names[] = {"id", "path", "any", "missing", "last"};
+	if ((kind == KEY_ID || kind == KEY_ANY) && (!m->id_len || !m->has_len))
 		return false;
 	if (kind == KEY_PATH && (!m->has_len || !m->has_mtime))
 		return false;
 	struct gdb_span fields[5] = {text_span(names[kind])};
 	size_t cnt = 1;
-	fields[cnt++] = text_span(peer);
-	if (kind == KEY_ID)
+	if (kind != KEY_ANY)
+		fields[cnt++] = text_span(peer);
+	if (kind == KEY_ID || kind == KEY_ANY)
 		fields[cnt++] = gdb_span_make(m->id, m->id_len);
 	else
 		fields[cnt++] = text_span(path);
@@ -484,12 +486,32 @@ static bool take(struct reach_cache_sink *s, struct reach_fetch_job *job, const 
 	return true;
 }
 
-static bool is_here(struct reach_cache_sink *s, struct reach_fetch_job *job)
+static bool is_here(struct reach_cache_sink *s, struct reach_fetch_job *job, bool is_last)
 {
 	char key[HEX_LEN], *path = NULL;
-	return (key_of(KEY_ID, s->peer, job->path, &job->meta, key) && take(s, job, key, &path)) ||
-	       (key_of(KEY_PATH, s->peer, job->path, &job->meta, key) && take(s, job, key, &path));
+	/* A program that was patched has its build-id and length still: where a time is told, it has to be the same, too. */
+	if (job->meta.has_mtime)
+		return key_of(KEY_PATH, s->peer, job->path, &job->meta, key) && take(s, job, key, &path);
+	return is_last && key_of(KEY_ID, s->peer, job->path, &job->meta, key) && take(s, job, key, &path);
 }
+
+static bool has_entry(const struct reach_cache *c, const char *key)
+{
+	_cleanup_free_ char *path = path_of(c, "keys", key);
+	return path && !access(path, F_OK);
+}
+
+/* An entry whose blob may be the file, whoever had it: of the same build-id and length. */
+static bool find_alike(struct reach_cache_sink *s, const struct reach_fetch_job *job, struct reach_entry *ret)
+{
+	char key[HEX_LEN];
+	struct stat st;
+	if (!key_of(KEY_ANY, s->peer, job->path, &job->meta, key))
+		return false;
+	_cleanup_free_ char *path = path_of(s->cache, "keys", key);
+	return path && load_entry(s->cache, path, ret, &st);
+}
+
 
 /* What the beginning of a file is the beginning of. Without a build-id and a time of change nothing tells two versions apart: then nothing
  * is resumed. */
@@ -509,17 +531,77 @@ static struct err *identity_of(struct reach_cache_sink *s, const struct reach_fe
 	return hash_fields(fields, ARRAY_LEN(fields), ret);
 }
 
+/* Leads to a blob from all that names the file. */
+static struct err *put_keys(struct reach_cache_sink *s, const struct reach_fetch_job *job, const uint8_t sha256[SHA256_LEN],
+			    const struct stat *st)
+{
+	struct reach_cache *c = s->cache;
+	struct reach_entry entry = {.len = job->meta.len};
+	memcpy(entry.sha256, sha256, SHA256_LEN);
+	note(c, &entry, st);
+	snprintf(entry.peer, sizeof(entry.peer), "%s", s->peer);
+	snprintf(entry.path, sizeof(entry.path), "%s", job->path);
+	to_hex(job->meta.id, job->meta.id_len, entry.id);
+	entry.id[2 * job->meta.id_len] = '\0';
+	static const enum key_kind kinds[] = {KEY_PATH, KEY_ID, KEY_ANY, KEY_LAST};
+	char first[HEX_LEN] = "";
+	struct err *e = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(kinds) && !e; i++) {
+		char key[HEX_LEN];
+		if ((*first && kinds[i] == KEY_LAST) || !key_of(kinds[i], s->peer, job->path, &job->meta, key))
+			continue;
+		e = *first ? link_entry(c, first, key, &entry) : put_entry(c, key, &entry);
+		if (!*first)
+			memcpy(first, key, sizeof(first));
+	}
+	return e;
+}
+
+/* Whether the same bytes are here from elsewhere, which their SHA-256 proves and nothing less: `*ret`, and the job has them; or they may
+ * be, and the server has not been asked yet. */
+static struct err *prove(struct reach_cache_sink *s, struct reach_fetch_job *job, bool *ret)
+{
+	struct reach_cache *c = s->cache;
+	struct reach_entry *alike = calloc(1, sizeof(*alike));
+	_cleanup_free_ char *path = NULL;
+	struct err *e = NULL;
+	struct stat st;
+	bool has_moved;
+	if (!alike)
+		return &err_nomem;
+	*ret = find_alike(s, job, alike);
+	if (*ret && job->is_sha256_asked)
+		*ret = job->has_sha256 && !memcmp(job->sha256, alike->sha256, SHA256_LEN) && check_blob(c, alike, false, &path, &has_moved) &&
+		       !stat(path, &st);
+	if (*ret && job->is_sha256_asked) {
+		e = put_keys(s, job, alike->sha256, &st);
+		if (!e)
+			*(char **)job->ctx = take_ptr(path);
+	}
+	free(alike);
+	return e;
+}
+
 static struct err *place(void *ctx, struct reach_fetch_job *job, bool is_last, enum reach_place *ret, struct reach_part **ret_part)
 {
 	struct reach_cache_sink *s = ctx;
 	struct reach_cache *c = s->cache;
-	if (is_here(s, job)) {
+	if (is_here(s, job, is_last)) {
 		*ret = REACH_PLACE_HAS;
 		return NULL;
 	}
 	if (!is_last) {
+		char key[HEX_LEN];
+		bool has_id = key_of(KEY_ID, s->peer, job->path, &job->meta, key);
+		job->is_new = job->meta.has_mtime || (has_id && !has_entry(c, key));
 		*ret = REACH_PLACE_LATER;
 		return NULL;
+	}
+	bool is_alike = false;
+	struct err *e = prove(s, job, &is_alike);
+	if (e || is_alike) {
+		*ret = job->is_sha256_asked ? REACH_PLACE_HAS : REACH_PLACE_PROVE;
+		return e;
 	}
 	struct hold *h = calloc(1, sizeof(*h));
 	if (!h)
@@ -542,13 +624,13 @@ static struct err *place(void *ctx, struct reach_fetch_job *job, bool is_last, e
 	h->next = s->own;
 	s->own = h;
 	/* Whoever had the lock before may have fetched it. */
-	if (is_here(s, job)) {
+	if (is_here(s, job, true)) {
 		release(s, job);
 		*ret = REACH_PLACE_HAS;
 		return NULL;
 	}
 	uint8_t identity[REACH_IDENTITY_LEN];
-	struct err *e = identity_of(s, job, identity);
+	e = identity_of(s, job, identity);
 	if (!e)
 		e = !part_path ? &err_nomem : reach_part_open(part_path, identity, job->meta.len, ret_part);
 	if (e)
@@ -575,22 +657,7 @@ static struct err *publish(void *ctx, struct reach_fetch_job *job, struct reach_
 		release(s, job);
 		return e;
 	}
-	struct reach_entry entry = {.len = job->meta.len};
-	memcpy(entry.sha256, sha256, SHA256_LEN);
-	note(c, &entry, &st);
-	snprintf(entry.peer, sizeof(entry.peer), "%s", s->peer);
-	snprintf(entry.path, sizeof(entry.path), "%s", job->path);
-	to_hex(job->meta.id, job->meta.id_len, entry.id);
-	entry.id[2 * job->meta.id_len] = '\0';
-	char first[HEX_LEN], second[HEX_LEN];
-	bool has_id = key_of(KEY_ID, s->peer, job->path, &job->meta, first);
-	bool has_path = key_of(KEY_PATH, s->peer, job->path, &job->meta, has_id ? second : first);
-	if (!has_id && !has_path)
-		has_id = key_of(KEY_LAST, s->peer, job->path, &job->meta, first);
-	if (!e && (has_id || has_path))
-		e = put_entry(c, first, &entry);
-	if (!e && has_id && has_path)
-		e = link_entry(c, first, second, &entry);
+	e = put_keys(s, job, sha256, &st);
 	release(s, job);
 	if (!e)
 		*(char **)job->ctx = take_ptr(path);

@@ -32,6 +32,7 @@ enum job_stage {
 	STAGE_OPENING,
 	STAGE_STATTING,
 	STAGE_PROBING, /* no length is told: by reads of a byte it is found */
+	STAGE_PROVING, /* a SHA-256 is asked for */
 	STAGE_BUSY,    /* somebody else fetches it */
 	STAGE_READING,
 	STAGE_OVER,
@@ -223,6 +224,7 @@ static struct err *push_job(struct fetch *f, unsigned job_idx, bool *ret_did)
 	case STAGE_OPENING:
 	case STAGE_STATTING:
 	case STAGE_PROBING:
+	case STAGE_PROVING:
 	case STAGE_BUSY:
 	case STAGE_OVER:
 		break;
@@ -377,9 +379,9 @@ static struct err *opened(struct fetch *f, unsigned job_idx)
 	uint64_t len = j->meta.len;
 	s->stage = STAGE_STATTING;
 	struct err *e = submit(f, job_idx, (struct reach_req){.op = REACH_STAT, .fd = s->fd});
-	if (e || !j->meta.id_len || !j->meta.has_len || !len || len > chunk_len(f) || f->flying_len + len > MAX_EARLY_LEN)
+	if (e || !j->is_new || !f->p->is_ordered || !j->meta.has_len || !len || len > chunk_len(f) || f->flying_len + len > MAX_EARLY_LEN)
 		return e;
-	s->is_early = s->is_stat_asked = s->is_end_asked = true;
+	s->is_early = s->is_stat_asked = s->is_end_asked = j->is_sha256_asked = true;
 	e = submit_read(f, job_idx, 0, len);
 	if (!e && f->p->hash != REACH_NO_HASH)
 		e = ask_hash(f, job_idx);
@@ -397,12 +399,18 @@ static struct err *place(struct fetch *f, unsigned job_idx, bool is_last)
 	struct err *e = f->sink->place(f->sink->ctx, j, is_last, &where, &s->part);
 	if (e)
 		return fail_job(f, job_idx, e, true);
-	if (is_last && s->stage != STAGE_BUSY)
+	if (is_last && s->stage != STAGE_BUSY && where != REACH_PLACE_PROVE)
 		f->progress.total_len += j->meta.len;
 	switch (where) {
 	case REACH_PLACE_LATER:
 		s->stage = s->is_open_asked ? STAGE_OPENING : STAGE_OPEN;
 		return s->is_open ? opened(f, job_idx) : NULL;
+	case REACH_PLACE_PROVE:
+		j->is_sha256_asked = true;
+		if (!f->p->has_sha256)
+			return place(f, job_idx, is_last);
+		s->stage = STAGE_PROVING;
+		return submit(f, job_idx, (struct reach_req){.op = REACH_SHA256, .path = j->path});
 	case REACH_PLACE_BUSY:
 		s->stage = STAGE_BUSY;
 		return NULL;
@@ -551,6 +559,9 @@ static struct err *data_came(struct fetch *f, unsigned job_idx, const struct slo
 	s->reads_open--;
 	if (s->stage == STAGE_OVER || s->stage == STAGE_BUSY)
 		return NULL;
+	/* Its length and place are known by the answers before it, from whoever keeps the order it said. */
+	if (!s->part && s->stage != STAGE_PROBING)
+		return fail_job(f, job_idx, err_new(ERR_BAD_INPUT, "%s: bytes came before they were wanted", j->path), false);
 	if (a->data.len > slot->len)
 		return fail_job(f, job_idx,
 				err_new(ERR_BAD_INPUT, "%s: the server sends %zu bytes where %llu were asked for", j->path, a->data.len,
@@ -721,7 +732,13 @@ static struct err *answered(struct fetch *f, const struct slot *slot, const stru
 	case REACH_WRITE:
 	case REACH_CLOSE:
 	case REACH_UNLINK:
+		break;
 	case REACH_SHA256:
+		if (s->stage != STAGE_PROVING)
+			break;
+		j->has_sha256 = !a->os_errno;
+		memcpy(j->sha256, a->hash, sizeof(j->sha256));
+		e = place(f, i, true);
 		break;
 	}
 	return e || !is_complete(f, s) ? e : finish_job(f, i);

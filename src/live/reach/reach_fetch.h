@@ -14,6 +14,11 @@ struct reach_fetch_job {
 	 * one where it was, or the last. */
 	const char *const *next_paths;
 	void *ctx;	  /* the caller's */
+	/* The sink's word, when first asked: nothing that is here can be it. */
+	bool is_new;
+	/* What the server says of its SHA-256, after the sink wanted that. */
+	bool is_sha256_asked, has_sha256;
+	uint8_t sha256[SHA256_LEN];
 	bool wants_first; /* what a listing needs comes first, see reach_sink.first */
 
 	/* What became of it. */
@@ -36,6 +41,7 @@ enum reach_place {
 	REACH_PLACE_LATER, /* more has to be known; not when all is known */
 	REACH_PLACE_PART,  /* here it goes */
 	REACH_PLACE_HAS,   /* nothing has to be fetched */
+	REACH_PLACE_PROVE, /* the same bytes may be here: ask for their SHA-256, and then again; once, when all is known */
 	REACH_PLACE_BUSY,  /* somebody else fetches it just now: ask again later */
 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Pieces of a LOOK, in the order of their packets. */
-enum part { PART_WHOLE, PART_MODULE, PART_SIZE, PART_IGNORED };
+enum part { PART_WHOLE, PART_SIZE, PART_MODULE, PART_LAST_MODULE, PART_STAT, PART_IGNORED };
 
 struct gdb_peer {
 	struct reach_peer base;
@@ -47,6 +47,12 @@ static struct err *put_vfile(struct gdb_peer *g, const struct reach_req *req, en
 	return reach_send(g->c, tag_of(req, part), 0);
 }
 
+/* Whether it may know a file's time by its path. LLDB's are known not to. */
+static bool may_stat(const struct gdb_peer *g)
+{
+	return !g->is_learned || g->base.kind != REACH_LLDB;
+}
+
 static struct err *submit(struct reach_peer *p, const struct reach_req *req)
 {
 	struct gdb_peer *g = (struct gdb_peer *)p;
@@ -68,7 +74,8 @@ static struct err *submit(struct reach_peer *p, const struct reach_req *req)
 		buf_add_str(out, "qModuleInfo:");
 		buf_add_hexbytes(out, (const uint8_t *)req->path, strlen(req->path));
 		buf_add_ch(out, ';');
-		return reach_send(g->c, tag_of(req, PART_MODULE), 0);
+		e = reach_send(g->c, tag_of(req, may_stat(g) ? PART_MODULE : PART_LAST_MODULE), 0);
+		return e || !may_stat(g) ? e : put_vfile(g, req, GDB_VFILE_STAT, PART_STAT);
 	case REACH_OPEN:
 		return put_vfile(g, req, GDB_VFILE_OPEN, PART_WHOLE);
 	case REACH_STAT:
@@ -215,12 +222,34 @@ static void read_hash(struct gdb_peer *g, struct gdb_span payload, struct reach_
 	buf_fini(&plain);
 }
 
+static struct err *read_stat(struct gdb_span payload, struct reach_answer *ret)
+{
+	struct gdb_vfile_reply f;
+	struct gdb_stat st;
+	if (!read_f(payload, &f, ret) || ret->os_errno)
+		return NULL;
+	if (!gdb_stat_read(f.data, &st))
+		return err_new(ERR_BAD_INPUT, "the server's answer to fstat has %zu bytes, not %d", f.data.len, GDB_STAT_LEN);
+	ret->meta = (struct reach_meta){.has_len = true, .len = st.size, .has_mtime = true, .mtime = st.mtime, .has_mode = true,
+					.mode = st.mode, .dev = st.dev, .ino = st.ino};
+	return NULL;
+}
+
+/* What only a stat tells, beside what is known. */
+static void add_stat(struct reach_meta *m, const struct reach_meta *stat)
+{
+	if (!stat->has_mtime || (m->has_len && m->len != stat->len))
+		return;
+	m->has_len = m->has_mtime = true;
+	m->len = stat->len;
+	m->mtime = stat->mtime;
+}
+
 static struct err *next(struct reach_peer *p, struct reach_answer *ret)
 {
 	struct gdb_peer *g = (struct gdb_peer *)p;
 	struct reach_reply r;
 	struct gdb_vfile_reply f;
-	struct gdb_stat st;
 again:;
 	struct err *e = reach_reply(g->c, &r);
 	if (e)
@@ -242,19 +271,19 @@ again:;
 			}
 			goto again;
 		}
-		read_module(r.payload, &g->look);
-		ret->meta = g->look;
-		break;
-	case REACH_STAT:
-		if (read_f(r.payload, &f, ret) && !ret->os_errno) {
-			if (!gdb_stat_read(f.data, &st))
-				return err_new(ERR_BAD_INPUT, "the server's answer to fstat has %zu bytes, not %d", f.data.len,
-					       GDB_STAT_LEN);
-			ret->meta = (struct reach_meta){
-				.has_len = true, .len = st.size, .has_mtime = true, .mtime = st.mtime, .has_mode = true, .mode = st.mode,
-				.dev = st.dev, .ino = st.ino};
+		if ((r.tag & 15) == PART_STAT) {
+			e = read_stat(r.payload, ret);
+			add_stat(&g->look, &ret->meta);
+			ret->os_errno = 0;
+		} else {
+			read_module(r.payload, &g->look);
+			if ((r.tag & 15) == PART_MODULE)
+				goto again;
 		}
-		break;
+		ret->meta = g->look;
+		return e;
+	case REACH_STAT:
+		return read_stat(r.payload, ret);
 	case REACH_READ:
 		return read_f(r.payload, &f, ret) && !ret->os_errno ? read_data(g, &f, ret) : NULL;
 	case REACH_OPEN:
@@ -294,7 +323,7 @@ static struct gdb_peer *peer_new(struct reach_conn *c)
 		return NULL;
 	g->c = c;
 	/* Until more is known nothing but LOOK is asked. */
-	g->base = (struct reach_peer){.ops = &ops, .chunk_len = 4096, .max_open_cnt = 64, .what = "a server"};
+	g->base = (struct reach_peer){.ops = &ops, .chunk_len = 4096, .max_open_cnt = 64, .is_ordered = true, .what = "a server"};
 	return g;
 }
 
