@@ -46,6 +46,10 @@ struct cprint_opts {
 	bool (*fn_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
 	/* The label of the block at an address: an identifier that no other block of the function has; false, or null: its number. */
 	bool (*label_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
+	/* The name of `bits` of data at an address, an identifier that stands for nothing else in the file; false, or null: none. */
+	bool (*global_of)(void *ctx, uint64_t va, unsigned bits, char *buf, size_t buf_len);
+	/* Adds the text that lies at an address as C would write it; false, or null: none does. */
+	bool (*text_of)(void *ctx, uint64_t va, struct buf *text);
 	void *ctx;
 	/* Locations are the state's own members, and only those of class IR_LOC_VAR are variables; else all are variables, which the state
 	 * gets before calls. Not for instructions without C that name a variable's location. */

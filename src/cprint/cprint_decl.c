@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cprint/cprint_int.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* Variables: what they are declared as. */
 
 /* Names in one line of declarations. */
@@ -27,6 +30,68 @@ static void put_type(unsigned width, bool is_signed, struct buf *text)
 	}
 }
 
+/* --- data of the image ---------------------------------------------------------------------------------------- */
+static int cmp_global(const void *x, const void *y)
+{
+	const struct cprint_global *a = x, *b = y;
+	return a->va != b->va ? (a->va < b->va ? -1 : 1) : (int)a->width - (int)b->width;
+}
+
+static bool is_global(const struct ir_func *f, ir_ref addr, uint64_t *va)
+{
+	const struct ir_rec *rec = ir_tag(addr) == IR_TAG_VALUE ? &f->recs[ir_index(addr)] : NULL;
+	return rec && rec->op == IR_GADDR && ir_const_get(f, rec->a, va);
+}
+
+static bool name_global(struct cprint_printer *p, struct cprint_global *g, struct arena *a)
+{
+	char name[160];
+	unsigned bits = ir_bits((enum ir_width)g->width);
+	if (!p->opts->global_of(p->opts->ctx, g->va, bits, name, sizeof(name)))
+		return true;
+	g->name = arena_strndup(a, name, strlen(name));
+	buf_printf(p->text, "#define %s (*(u%u *)(m->image + 0x%llx))\n", name, bits, (unsigned long long)g->va);
+	return g->name != NULL;
+}
+
+bool cprint_define_globals(struct cprint_printer *p, struct arena *a)
+{
+	const struct ir_func *f = p->f;
+	uint32_t cnt = 0, out = 0;
+	uint64_t va;
+	if (!p->opts->global_of || f->machine->addr_width != IR_W64)
+		return true;
+	p->globals = ARENA_RAW_ARRAY(a, struct cprint_global, f->order_cnt + (size_t)1);
+	if (!p->globals)
+		return false;
+	for (uint32_t i = 0; i < f->order_cnt; i++) {
+		const struct ir_rec *rec = &f->recs[f->order[i]];
+		if ((rec->op == IR_LOAD || rec->op == IR_STORE) && rec->width <= IR_W64 && is_global(f, rec->a, &va) &&
+		    cprint_inline(p, rec->a))
+			p->globals[cnt++] = (struct cprint_global){.va = va, .width = rec->width};
+	}
+	qsort(p->globals, cnt, sizeof(*p->globals), cmp_global);
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (out && !cmp_global(&p->globals[out - 1], &p->globals[i]))
+			continue;
+		p->globals[out] = p->globals[i];
+		if (!name_global(p, &p->globals[out++], a))
+			return false;
+	}
+	p->global_cnt = out;
+	return true;
+}
+
+const char *cprint_global(const struct cprint_printer *p, ir_ref addr, enum ir_width w)
+{
+	struct cprint_global key = {.width = (uint8_t)w};
+	if (!p->global_cnt || !cprint_inline(p, addr) || !is_global(p->f, addr, &key.va))
+		return NULL;
+	const struct cprint_global *g = bsearch(&key, p->globals, p->global_cnt, sizeof(key), cmp_global);
+	return g ? g->name : NULL;
+}
+
+/* --- variables --------------------------------------------------------------------------------------------------- */
 /* A run of names of one type. */
 struct run {
 	struct cprint_printer *p;

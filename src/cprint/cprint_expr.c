@@ -564,89 +564,6 @@ static struct expr put_division(const struct cprint_form *f, struct buf *text)
 }
 
 /* --- comparisons ------------------------------------------------------------------------------------------------ */
-/* Whether two operands are written alike. As deep as expressions nest. */
-static bool is_same(struct cprint_printer *p, ir_ref a, ir_ref b)
-{
-	if (a == b)
-		return true;
-	const struct ir_rec *x = cprint_inline(p, a), *y = cprint_inline(p, b);
-	if (!x || !y || x->op != y->op || x->kind != y->kind || x->width != y->width || x->aux != y->aux ||
-	    (ir_op_info((enum ir_op)x->op)->effects & ~(unsigned)IR_READS_LOC))
-		return false;
-	return is_same(p, x->a, y->a) && is_same(p, x->b, y->b) && is_same(p, x->c, y->c);
-}
-
-/* Of (x & mask) == v and (x | mask) == v: that v has other bits. */
-static bool masks_differ(const struct cprint_form *f, uint64_t v)
-{
-	const struct ir_rec *a = cprint_inline(f->p, f->rec->a);
-	uint64_t mask;
-	if (!a || !ir_const_get(cprint_ir(f->p), a->b, &mask))
-		return false;
-	return (a->op == IR_AND && (v & ~mask)) || (a->op == IR_OR && (mask & ~v));
-}
-
-/* What a value can be, read as a comparison does, by what it was widened from; false: all its width allows. */
-static bool range_of(struct cprint_printer *p, ir_ref r, bool is_signed, int64_t *lo, uint64_t *hi)
-{
-	const struct ir_rec *rec = cprint_inline(p, r);
-	unsigned bits = rec && (rec->op == IR_ZEXT || rec->op == IR_SEXT) ? ir_bits(ir_ref_width(cprint_ir(p), rec->a)) : 0;
-	if (!bits || bits > 32 || (rec->op == IR_SEXT && !is_signed))
-		return false;
-	bool has_sign = rec->op == IR_SEXT && bits > 1;
-	*lo = rec->op == IR_SEXT ? -((int64_t)1 << (bits - 1)) : 0;
-	*hi = rec->op == IR_SEXT && !has_sign ? 0 : ((uint64_t)1 << (bits - has_sign)) - 1;
-	return true;
-}
-
-/* Of a comparison of what has a range with a number: 0 and 1, or 2 when it may be either. */
-static unsigned known_range(enum ir_kind kind, int64_t lo, uint64_t hi, uint64_t number, bool is_signed, bool is_first)
-{
-	bool below = is_signed && (int64_t)number < lo, above = !(is_signed && (int64_t)number < 0) && number > hi;
-	bool at_lo = is_signed ? (int64_t)number == lo : !number, at_hi = !below && number == hi;
-	bool or_equal = kind == IR_CMP_ULE || kind == IR_CMP_SLE;
-	if (kind == IR_CMP_EQ)
-		return below || above ? 0 : 2;
-	if (is_first) /* number < value */
-		return below || (or_equal && at_lo) ? 1 : above || (!or_equal && at_hi) ? 0 : 2;
-	return above || (or_equal && at_hi) ? 1 : below || (!or_equal && at_lo) ? 0 : 2;
-}
-
-static int64_t sign_of(uint64_t v, unsigned bits)
-{
-	return (int64_t)(v << (64 - bits)) >> (64 - bits);
-}
-
-/* Compilers warn of comparisons whose result is known: "0", "1"; null for one that is not. */
-static const char *known_compare(const struct cprint_form *f)
-{
-	enum ir_kind kind = (enum ir_kind)f->rec->kind;
-	bool or_equal = kind == IR_CMP_ULE || kind == IR_CMP_SLE;
-	unsigned bits = ir_bits(f->x);
-	uint64_t a = 0, b = 0, ones = UINT64_MAX >> (64 - bits % 65);
-	if (!f->p)
-		return NULL;
-	if (is_same(f->p, f->rec->a, f->rec->b))
-		return or_equal || kind == IR_CMP_EQ ? "1" : "0";
-	if (bits > 64)
-		return NULL;
-	bool has_a = const_arg(f, 0, &a), has_b = const_arg(f, 1, &b);
-	bool is_signed = kind == IR_CMP_SLT || kind == IR_CMP_SLE;
-	bool reads_sign = is_signed || (kind == IR_CMP_EQ && bits > 1);
-	int64_t lo;
-	uint64_t hi, number = reads_sign ? (uint64_t)sign_of(has_b ? b : a, bits) : has_b ? b : a;
-	if (has_a != has_b && range_of(f->p, has_b ? f->rec->a : f->rec->b, reads_sign, &lo, &hi)) {
-		unsigned k = known_range(kind, lo, hi, number, reads_sign, has_a);
-		return k == 2 ? NULL : k ? "1" : "0";
-	}
-	if (kind == IR_CMP_EQ)
-		return has_b && masks_differ(f, b) ? "0" : NULL;
-	uint64_t min = is_signed ? (ones >> 1) + 1 : 0, max = is_signed ? ones >> 1 : ones;
-	if (or_equal)
-		return (has_b && b == max) || (has_a && a == min) ? "1" : NULL;
-	return (has_b && b == min) || (has_a && a == max) ? "0" : NULL;
-}
-
 /* Whether an operand says by itself that it has a sign. */
 static bool says_sign(struct cprint_printer *p, ir_ref r)
 {
@@ -676,6 +593,12 @@ static const char *compare_op(enum ir_kind kind, bool is_negated)
 	}
 }
 
+/* The operator between the same operands in the other order. */
+static const char *turned_op(const char *op)
+{
+	return !strcmp(op, " < ") ? " > " : !strcmp(op, " <= ") ? " >= " : !strcmp(op, " > ") ? " < " : !strcmp(op, " >= ") ? " <= " : op;
+}
+
 static struct expr put_side(const struct cprint_form *f, unsigned i, enum want want, struct buf *text)
 {
 	uint64_t v;
@@ -692,7 +615,7 @@ static struct expr put_compare(const struct cprint_form *f, bool is_negated, str
 {
 	enum ir_kind kind = (enum ir_kind)f->rec->kind;
 	struct expr r = {.ok = true, .bits = 32, .is_signed = true, .u = true, .prec = kind == IR_CMP_EQ ? P_EQUAL : P_LESS};
-	const char *known = known_compare(f), *op = compare_op(kind, is_negated);
+	const char *known = f->p ? cprint_known_compare(f) : NULL, *op = compare_op(kind, is_negated);
 	if (known) {
 		buf_add_str(text, (known[0] == '1') != is_negated ? "scry_known(1)" : "scry_known(0)");
 		return of_type(IR_W1, false, P_PRIMARY);
@@ -712,12 +635,14 @@ static struct expr put_compare(const struct cprint_form *f, bool is_negated, str
 		is_signed = (says_sign(f->p, f->rec->a) || says_sign(f->p, f->rec->b)) &&
 			    (says_sign(f->p, f->rec->a) || is_const(f, 0)) + (says_sign(f->p, f->rec->b) || is_const(f, 1)) == 2;
 	enum want want = is_signed ? SIGNED : UNSIGNED;
+	/* Numbers stand behind. */
+	unsigned first = is_const(f, 0) && !is_const(f, 1);
 	struct pair x = {.at_a = text->len};
-	x.a = put_side(f, 0, want, text);
+	x.a = put_side(f, first, want, text);
 	x.end_a = text->len;
-	buf_add_str(text, op);
+	buf_add_str(text, first ? turned_op(op) : op);
 	x.at_b = text->len;
-	x.b = put_side(f, 1, want, text);
+	x.b = put_side(f, !first, want, text);
 	r.ok = x.a.ok && x.b.ok;
 	make_alike(&x, f->x, is_signed, text);
 	return r;
@@ -904,8 +829,15 @@ static bool put_place(const struct cprint_form *f, enum ir_width w, bool is_sign
 	unsigned bits = ir_bits(w);
 	if (!f->p || bits > 64 || width_of(f, 0) != IR_W64 || is_const(f, 0))
 		return false;
-	buf_printf(text, "*(%c%u *)", is_signed ? 'i' : 'u', bits);
+	const char *name = cprint_global(f->p, ref_of(f, 0), w);
 	size_t at = text->len;
+	if (name) {
+		buf_add_str(text, name);
+		*ret = convert_to(of_type(w, false, P_PRIMARY), at, w, is_signed ? SIGNED : MODULO, text);
+		return true;
+	}
+	buf_printf(text, "*(%c%u *)", is_signed ? 'i' : 'u', bits);
+	at = text->len;
 	struct expr e = put(f, 0, UNSIGNED, text);
 	if (e.bits != 64)
 		e = cast(text, at, e, IR_W64, false);
@@ -1090,6 +1022,32 @@ bool cprint_helper(const struct cprint_form *f, const char *form, struct buf *te
 }
 
 /* --- of the printer ---------------------------------------------------------------------------------------------- */
+/* What lies at an address: a text, or what has a name. */
+static void put_what(struct cprint_printer *p, uint64_t va, struct buf *text)
+{
+	char name[256];
+	size_t at = text->len;
+	buf_add_str(text, " /* ");
+	size_t from = text->len;
+	const char *s = NULL;
+	if (!p->opts->text_of || !p->opts->text_of(p->opts->ctx, va, text))
+		s = p->opts->name_of ? p->opts->name_of(p->opts->ctx, va, name, sizeof(name)) : NULL;
+	buf_add(text, s, s ? strnlen(s, 80) : 0);
+	if (text->len == from) {
+		text->len = at;
+		return;
+	}
+	/* No end of the comment, no other begins in it, no line break. */
+	for (size_t i = from; i < text->len; i++) {
+		char *c = &text->data[i];
+		bool is_bad = *c < ' ' || *c > '~' || *c == '?' || (i > from && ((c[-1] == '*' && *c == '/') || (c[-1] == '/' && *c == '*')));
+		*c = is_bad ? '_' : *c;
+	}
+	if (text->data[text->len - 1] == '\\')
+		text->data[text->len - 1] = '_';
+	buf_add_str(text, " */");
+}
+
 /* The address a constant stands for, in the image. */
 static struct expr put_gaddr(struct cprint_printer *p, const struct ir_rec *rec, struct buf *text)
 {
@@ -1100,6 +1058,7 @@ static struct expr put_gaddr(struct cprint_printer *p, const struct ir_rec *rec,
 	bool is_short = p->f->machine->addr_width == IR_W32;
 	buf_add_str(text, is_short ? "(uint32_t)(m->image + " : "m->image + ");
 	cprint_hex(text, va, is_short ? ")" : "");
+	put_what(p, va, text);
 	return of_type((enum ir_width)rec->width, false, is_short ? P_UNARY : P_SUM);
 }
 
@@ -1176,8 +1135,49 @@ bool cprint_operand(struct cprint_printer *p, ir_ref r, enum cprint_how how, str
 	return e.ok;
 }
 
+/* "LOCATION += VALUE" and its like, for a value made of the location's own. */
+static bool put_change(struct cprint_printer *p, unsigned loc, ir_ref r, bool *ret_ok, struct buf *text)
+{
+	static const struct {
+		uint8_t op;
+		const char *text;
+	} ops[] = {{IR_ADD, " += "}, {IR_SUB, " -= "}, {IR_AND, " &= "}, {IR_OR, " |= "}, {IR_XOR, " ^= "}};
+	const struct ir_rec *rec = cprint_inline(p, r), *from = rec ? cprint_inline(p, rec->a) : NULL;
+	enum ir_width w = (enum ir_width)p->f->machine->locs[loc].width;
+	unsigned bits = ir_bits(w);
+	uint64_t v = 0;
+	size_t k = 0;
+	while (rec && k < ARRAY_LEN(ops) && ops[k].op != rec->op)
+		k++;
+	if (!from || k == ARRAY_LEN(ops) || bits > 64 || bits < 8 || from->op != IR_GET || from->aux != loc || ir_const_get(p->f, rec->a, &v))
+		return false;
+	bool is_number = ir_const_get(p->f, rec->b, &v), is_sum = k < 2, is_signed = cprint_is_signed_loc(p, loc);
+	bool is_down = is_number && k == 0 && v >> (bits - 1);
+	cprint_map_here(p, rec->origin);
+	cprint_loc(p, loc, text);
+	v = is_down ? (0 - v) & (UINT64_MAX >> (64 - bits)) : v;
+	if (is_number && is_sum && v == 1 && !is_signed) {
+		buf_add_str(text, is_down || k == 1 ? "--" : "++");
+		return *ret_ok = true;
+	}
+	buf_add_str(text, ops[is_down ? 1 : k].text);
+	size_t at = text->len;
+	struct expr e = !is_number ? put_ref(p, rec->b, MODULO, text) :
+			is_sum ? put_literal(v, w, w == IR_W64 ? AS_OFFSET : AS_NUMBER, text) : put_mask(v, w, text);
+	/* Sums of signed types are not to overflow. */
+	if (is_sum && is_signed && bits >= 32 && is_number)
+		buf_add_str(text, w == IR_W64 ? "ull" : "u");
+	else if (is_sum && is_signed && bits >= 32 && (e.is_signed || e.bits != bits))
+		cast(text, at, e, w, false);
+	*ret_ok = e.ok;
+	return true;
+}
+
 bool cprint_set(struct cprint_printer *p, unsigned loc, ir_ref r, struct buf *text)
 {
+	bool ok;
+	if (put_change(p, loc, r, &ok, text))
+		return ok;
 	bool is_number = ir_tag(r) == IR_TAG_CONST;
 	cprint_loc(p, loc, text);
 	buf_add(text, " = ", 3);

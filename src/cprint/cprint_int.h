@@ -14,6 +14,13 @@ struct cprint_value {
 	bool is_inline;  /* part of the statement at `place`; else it has a variable or none uses it */
 };
 
+/* Data of the image that is read or written by its name, which is a macro. */
+struct cprint_global {
+	uint64_t va;
+	const char *name; /* null: has none */
+	uint8_t width;    /* enum ir_width */
+};
+
 struct cprint_printer {
 	const struct ir_func *f;
 	const struct cprint_opts *opts;
@@ -29,6 +36,8 @@ struct cprint_printer {
 	uint8_t *name_len;   /* per location: bytes of its name; 0: the function does not use it */
 	uint32_t *temps;     /* records that have a variable, by its number less one */
 	uint32_t temp_cnt;
+	struct cprint_global *globals; /* by address and width */
+	uint32_t global_cnt;
 	struct str_block *blocks; /* per block: the graph its structure is made of */
 	struct str_case *cases;
 	uint32_t case_cnt;
@@ -56,6 +65,9 @@ struct cprint_form {
 bool cprint_form(const struct cprint_form *f, struct buf *text);
 bool cprint_arg(const struct cprint_form *f, unsigned i, struct buf *text);
 bool cprint_helper(const struct cprint_form *f, const char *form, struct buf *text);
+
+/* Of a comparison of the printer's whose result compilers see: "0", "1"; null for others. */
+const char *cprint_known_compare(const struct cprint_form *f);
 
 /* --- lanes (cprint_vec.c) ------------------------------------------------------------------------------------ */
 bool cprint_vector(const struct cprint_form *f, struct buf *text);
@@ -94,6 +106,10 @@ void cprint_temp(const struct cprint_printer *p, uint32_t r, struct buf *text);
 /* Whether the variable of a location, or of a value of its own, has a type with a sign. */
 bool cprint_is_signed_loc(const struct cprint_printer *p, unsigned loc);
 bool cprint_is_signed_value(const struct cprint_printer *p, ir_ref r);
+/* The names of data, before the function. False: no memory. */
+bool cprint_define_globals(struct cprint_printer *p, struct arena *a);
+/* The name of what lies at an address that is written where it is used; null: has none. */
+const char *cprint_global(const struct cprint_printer *p, ir_ref addr, enum ir_width w);
 /* The variables of locations, of values. */
 void cprint_declare_locs(struct cprint_printer *p);
 void cprint_declare_temps(struct cprint_printer *p);

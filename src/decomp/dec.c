@@ -43,7 +43,8 @@ static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret
 		e = dec_state(d);
 		return e ? e : dec_dead(d);
 	case DEC_P_VARS:
-		return dec_vars(d, ret);
+		e = dec_vars(d, ret);
+		return e || dec_types(ret, d->arena) ? e : &err_nomem;
 	default:
 		return NULL;
 	}

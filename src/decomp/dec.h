@@ -87,6 +87,7 @@ struct dec_func {
 	uint16_t first_var;         /* number of the first variable's location */
 	uint16_t var_cnt;
 	struct dec_var *vars;
+	uint8_t *rec_signs, *loc_signs; /* of f, per record and location: 1 when people would declare it with a sign */
 	unsigned assumes;           /* enum dec_assumption */
 	unsigned passes_done;       /* bits of enum dec_pass */
 	enum dec_level level;       /* the best it can be printed at */

@@ -119,6 +119,39 @@ static bool label_of(void *ctx, uint64_t va, char *out, size_t cap)
 	return t.len != 0;
 }
 
+/* Of what is looked at in another width than it has, the name says that. */
+static bool global_of(void *ctx, uint64_t va, unsigned bits, char *out, size_t cap)
+{
+	const struct names *n = ctx;
+	char name[256];
+	uint32_t loc = space_loc(n->sn->space, va), start, len;
+	enum image_item_kind kind;
+	if (loc == LOC_NONE || !image_item_at(n->sn->im, loc, &start, &len, &kind) || start != loc || kind == IMAGE_CODE || kind == IMAGE_ALIGN)
+		return false;
+	size_t name_len = ses_name_put(n->sn, loc, name, sizeof(name));
+	if (!name_len || cap < 64)
+		return false;
+	make_name(name, name_len, va, out, cap - 8);
+	if (len != bits / 8)
+		snprintf(out + strlen(out), 8, "_u%u", bits);
+	return true;
+}
+
+#define TEXT_SHOWN_MAX 60
+
+static bool text_of(void *ctx, uint64_t va, struct buf *text)
+{
+	const struct names *n = ctx;
+	uint32_t loc = space_loc(n->sn->space, va);
+	const struct image_string *str = loc == LOC_NONE ? NULL : image_string_at(n->sn->im, loc);
+	if (!str || loc < str->loc || loc - str->loc >= str->len || (str->loc != loc && str->encoding > IMAGE_ENC_UTF8))
+		return false;
+	/* The end of a longer one may be one, too. */
+	const struct image_string part = {.loc = loc, .len = str->len - (loc - str->loc), .encoding = str->encoding};
+	ses_put_string(n->sn, &part, TEXT_SHOWN_MAX, text);
+	return true;
+}
+
 static void keep_word(struct ses_code *c, uint64_t v)
 {
 	for (uint32_t i = 0; i < c->word_cnt; i++)
@@ -329,7 +362,9 @@ static struct err *print(struct names *names, struct ir_func *f, struct cprint_o
 	bool is_lifted = names->is_staged && !names->stage;
 	struct err *e = is_lifted ? err_new(ERR_UNSUPPORTED, "not wanted") : dec_run(f, &dec, &made);
 	if (!e) {
+		const struct cprint_views views = {made.loc_signs, made.rec_signs};
 		opts->is_state = true;
+		opts->views = &views;
 		ret->level = dec_level_name(made.level);
 		e = cprint_func(made.f, opts, &ret->text, wants_map ? &ret->map : NULL);
 	}
@@ -337,6 +372,7 @@ static struct err *print(struct names *names, struct ir_func *f, struct cprint_o
 		return e;
 	err_free(e);
 	opts->is_state = false;
+	opts->views = NULL;
 	ret->level = dec_level_name(DEC_L4);
 	ret->map.lines.cnt = 0;
 	return cprint_func(f, opts, &ret->text, wants_map ? &ret->map : NULL);
@@ -356,7 +392,8 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 	ses_code_name(sn, func, ret->name, sizeof(ret->name));
 	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
 	struct cprint_opts opts = {
-		.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .label_of = label_of, .ctx = names,
+		.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .label_of = label_of,
+		.global_of = global_of, .text_of = text_of, .ctx = names,
 		.scratch = scratch,
 	};
 	if (!e)

@@ -85,6 +85,37 @@ print(next(i["addr"] for i in json.load(sys.stdin)["items"] if "0x41" in i["text
 else
 	skip "numbers in their forms" "no gcc"
 fi
+# What people write: operators, characters, data by its name, texts beside their addresses, signs.
+if build look gcc -O1 -fcf-protection=none -x c - <<'C'; then
+int level;
+unsigned char *text;
+const char *said;
+__attribute__((noinline)) int f(int *p, unsigned n, int k)
+{
+	int r = 0;
+	while (*text == 'x')
+		text++;
+	for (int i = 0; i < k; i++)
+		r += p[2] * 7 - (int)(n / 10) + (int)(n << 3);
+	level = r >> 2;
+	said = "never said";
+	return r;
+}
+int main(int c, char **v) { return f((int *)v, c, c) + f((int *)v, 2, 3); }
+C
+	"$SCRY" decompile "$WORK/look" f >"$WORK/look.c"
+	look=$(cat "$WORK/look.c")
+	like "a character" "'x'" "$look"
+	like "data by its name" "^	level_[0-9a-f]+ = " "$look"
+	like "a text beside its address" '/. "never said" ./' "$look"
+	like "a division" " / 10" "$look"
+	like "memory" '[*]\(u32 [*]\)\(a0 \+ 8\)' "$look"
+	like "a variable with a sign" "^	int32_t " "$look"
+	is "no helper for what C has" 0 "$(grep -cE 'scry_(sh|mul|load(8|16|32)|store(8|16|32)|udiv|sext)' "$WORK/look.c")"
+	status "and it compiles" 0 gcc -O2 -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/look.c" -o /dev/null
+else
+	skip "what people write" "no gcc"
+fi
 status "no such function" 1 "$SCRY" decompile $F 0x1
 status "all needs a folder" 2 "$SCRY" decompile $F --all
 status "all" 0 "$SCRY" decompile $F --all -o "$WORK/c" --json

@@ -496,6 +496,15 @@ static void tree_step(struct tree *t)
 		rec.op = IR_PUT;
 		rec.a = tree_arg(t, w, true);
 		rec.aux = loc_of((unsigned)(rng() % 3), w);
+		if (rng() & 1)
+			break;
+		/* A change of what is there. */
+		static const uint8_t changes[] = {IR_ADD, IR_SUB, IR_AND, IR_OR, IR_XOR};
+		ir_ref by = rng() & 1 || w == IR_W128 ? rec.a : ir_const(t->f, w, rng() & 1 ? 1 : 0 - rng() % 9);
+		ir_ref own = tree_add(t, &(struct ir_rec){.op = IR_GET, .width = (uint8_t)w, .a = IR_REF_NONE, .b = IR_REF_NONE,
+							  .c = IR_REF_NONE, .aux = rec.aux});
+		rec.a = tree_add(t, &(struct ir_rec){.op = changes[rng() % ARRAY_LEN(changes)], .width = (uint8_t)w, .a = own, .b = by,
+						     .c = IR_REF_NONE});
 		break;
 	case 5:
 		rec.op = w == IR_W1 ? IR_FENCE : rng() & 1 ? IR_LOAD : IR_STORE;
