@@ -143,7 +143,7 @@ static struct object load(const void *bytes, size_t len, const char *name, int s
 	static const char *const names[] = {"trace_fork", "trace_exec", "trace_exit", "trace_rename", "trace_signal", "trace_sys_exit",
 		"trace_sys_enter", "trace_after_exit", "trace_compat_exit", "trace_compat_enter", "trace_turn_exit", "trace_turn_enter",
 		"trace_cgroup_mkdir", "trace_cgroup_rmdir", "trace_cgroup_attach", "trace_full_exit",
-		"bench_switch", "bench_empty"};
+		"bench_switch", "bench_least", "bench_empty"};
 	bool is_table = !strcmp(name, "trace_sys_exit");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		struct bpf_program *p = lib->object_find_program_by_name(ob.o, names[i]);
@@ -289,7 +289,7 @@ static double loop_ns(bool is_mix)
 	return (cpu_ns() - from) / CALLS;
 }
 
-static void floors(struct object *empty, struct object plain, struct object stack, int rounds)
+static void floors(struct object *empty, struct object least, struct object plain, struct object stack, int rounds)
 {
 	/* Refused: by the call's bit, by the thread's. */
 	for (int r = 0; r < rounds; r++) {
@@ -299,6 +299,9 @@ static void floors(struct object *empty, struct object plain, struct object stac
 			attach(empty);
 			printf("%s/empty %.2f ", kind, loop_ns(is_mix));
 			detach(empty);
+			attach(&least);
+			printf("%s/least %.2f ", kind, loop_ns(is_mix));
+			detach(&least);
 			attach(&plain);
 			printf("%s/plain %.2f ", kind, loop_ns(is_mix));
 			detach(&plain);
@@ -542,7 +545,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(argv[2], "same")) {
 		return !same(obs);
 	} else if (!strcmp(argv[2], "floor")) {
-		floors(&empty, load(table, table_len, "trace_sys_exit", -1), obs[0], rounds);
+		floors(&empty, load(bytes, switch_len, "bench_least", -1), load(table, table_len, "trace_sys_exit", -1), obs[0], rounds);
 	}
 	return 0;
 }

@@ -5,7 +5,7 @@
     bench_trace.py --encoder PATH --switch PATH [--scry PATH] [--rounds N] [--events N] [--json]
 
 Encoder: the table scry reads arguments by, against a switch for each argument that writes the same bytes. Added cost: CPU of the
-calling thread with programs attached less that without, over the same with a program that does nothing. Least of the rounds. Programs:
+calling thread with programs attached less that without, over the same with a program that does nothing. Medians of the rounds. Programs:
 their own CPU while they are traced into a file, and that of who reads. Loss: calls of one core, a million a second and as fast as it makes them. Needs root; exit 0 whatever the figures are."""
 import argparse
 import json
@@ -61,16 +61,19 @@ PAPER_EMPTY = 105
 
 
 def floor(a):
-    ns = {k: min(v) for k, v in columns(run(a, "floor", a.rounds)).items()}
+    every = columns(run(a, "floor", a.rounds))
     bars = {"scalar": {"plain": 2.7, "stack": 4.4}, "mix": {"plain": 3.4, "stack": 5.2}}
     for kind, name in (("scalar", "numbers alone"), ("mix", "five calls")):
-        none = ns[f"{kind}/none"]
-        empty = ns[f"{kind}/empty"] - none
+        def added(what, kind=kind):
+            return statistics.median(x - y for x, y in zip(every[f"{kind}/{what}"], every[f"{kind}/none"]))
+        none, empty = statistics.median(every[f"{kind}/none"]), added("empty")
         for what, text, bar in (("plain", "without stack", bars[kind]["plain"]), ("stack", "with ip, sp, 256 bytes", bars[kind]["stack"]),
                                 ("by_id", "refused by call", 1.05), ("by_thread", "refused by thread", 1.4)):
-            added = ns[f"{kind}/{what}"] - none
-            yield row(f"added: {name}, {text}", added / empty, bar, f"{added:.0f} ns over {none:.0f}, empty program {empty:.0f}; of {PAPER_EMPTY} "
-                      f"ns, what that took where the bars were set: {added / PAPER_EMPTY:.2f}")
+            note = f"{added(what):.0f} ns over {none:.0f}, empty program {empty:.0f}"
+            if what == "plain":
+                note += f", clock and copies alone {added('least'):.0f}"
+            yield row(f"added: {name}, {text}", added(what) / empty, bar, f"{note}; of {PAPER_EMPTY} ns, what an empty one took where the bars "
+                      f"were set: {added(what) / PAPER_EMPTY:.2f}")
 
 
 def loss(a):

@@ -108,7 +108,7 @@ static __always_inline bool next_row(struct state *s, uint8_t *p, const struct t
 	s->src = src;
 	s->size = size;
 	s->full = full;
-	return src >= a->least && size;
+	return src >= a->least;
 }
 
 /*
@@ -178,11 +178,10 @@ static __always_inline uint64_t read_args(struct state *s, uint8_t *p, const str
 		s->off += got;
 		s->budget -= got; /* of use in arrays alone */
 	}
-	if (s->left) { /* of an array not all was looked at */
-		uint64_t slot = s->slot;
-		MASK(slot, OFF_MASK);
+	uint64_t slot = s->slot;
+	MASK(slot, OFF_MASK);
+	if (s->left) /* of an array not all was looked at */
 		AT(p, uint8_t, slot + 3) |= TRACE_TRUNCATED;
-	}
 	return (s->off + 7) & ~7ull;
 }
 
