@@ -457,6 +457,72 @@ def test_exec():
                 e["event"] == "syscall" and e["name"] == "execve" and any(a["value"] == "0x0" for a in e["args"]) for e in events))
 
 
+COMMON = {"v", "phase", "seq", "cpu", "time", "pid", "tid", "ppid", "comm", "exe", "container", "event", "name", "site", "stack"}
+# Keys of an event besides those, each set that may be; docs/tracing.md has the same ones.
+PAYLOADS = {
+    "exec": [{"argv"}, {"argv", "argv_status"}],
+    "fork": [{"child_tid", "child_pid"}],
+    "exit": [{"code", "signal", "last_thread"}],
+    "mmap": [{"addr", "length", "prot", "file_offset", "path"}],
+    "signal": [{"signal", "code", "from_pid"}, {"signal", "code", "fault_addr"}],
+    "lost": [{"count", "first_seq", "last_seq", "reason"}],
+}
+HEX = {"addr", "length", "file_offset", "fault_addr", "time"}
+SIGNALS = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void on(int s) { (void)s; }
+int main(void)
+{
+	signal(SIGUSR1, on);
+	kill(getpid(), SIGUSR1);
+	if (!fork()) {
+		execl("/bin/true", "true", "one", NULL);
+		_exit(1);
+	}
+	wait(NULL);
+	if (!fork())
+		*(volatile int *)8 = 1;
+	wait(NULL);
+	return 3;
+}
+"""
+
+
+def good_payload(e):
+    keys = set(e) - COMMON
+    texts = all(re.fullmatch("0x[0-9a-f]+", e[k]) for k in HEX & keys)
+    numbers = all(isinstance(e[k], int) for k in {"child_tid", "child_pid", "from_pid"} & keys)
+    return COMMON <= set(e) and keys in PAYLOADS[e["event"]] and texts and numbers
+
+
+def test_payloads():
+    """What events other than calls have: the keys that are documented and no others."""
+    prog = compile_c("signals", SIGNALS)
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/tracing.md"), encoding="utf-8") as f:
+        rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", f.read().split("The others have")[1].split("The last line")[0], re.M)
+    told = {kind: set(re.findall(r"`(\w+)`", text.split("(`")[0])) for kind, text in rows if kind in PAYLOADS}
+    check("payloads as the manual has them", told == {k: set().union(*v) for k, v in PAYLOADS.items()}, told)
+    for name, kinds in (("ptrace", {"exec", "fork", "exit", "signal"}), ("bpf", {"exec", "fork", "exit", "signal", "mmap"})):
+        got = scry("--json", "--", prog, tool=[SCRY, "trace", "--source", name])
+        if got.returncode == 4:
+            skip(f"{name}: payloads", got.stderr.decode().splitlines()[0])
+            continue
+        others = [e for e in map(json.loads, got.stdout.decode().splitlines()[:-1]) if e["event"] in PAYLOADS]
+        check(f"{name}: every kind of event", {e["event"] for e in others} == kinds, {e["event"] for e in others})
+        bad = [e for e in others if not good_payload(e)]
+        check(f"{name}: with its keys", not bad, bad[:1])
+        died = [e for e in others if e["event"] == "exit" and e["signal"]]
+        fault = [e for e in others if e["event"] == "signal" and e["signal"] == "SIGSEGV"]
+        sent = [e for e in others if e["event"] == "signal" and e["signal"] == "SIGUSR1"]
+        made = {e["child_pid"] for e in others if e["event"] == "fork"}
+        check(f"{name}: who died of what", [(e["signal"], e["code"], e["pid"] in made) for e in died] == [("SIGSEGV", None, True)] and
+              [e["fault_addr"] for e in fault] == ["0x8"] and [e["from_pid"] for e in sent] == [sent[0]["pid"]], others)
+        check(f"{name}: what it became", [e["argv"] for e in others if e["event"] == "exec"][1:] == [["true", "one"]], others)
+
+
 FLOOD = """
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -488,7 +554,9 @@ def test_flood():
                 skip("a flood of calls", err.read().decode().splitlines()[0])
                 return
         with open(to, "rb") as f:
-            end = f.read().splitlines()[-1]
+            *events, end = f.read().splitlines()
+        lost = [e for e in map(json.loads, events) if e["event"] == "lost"]
+        check("what was missed is told where it was", all(good_payload(e) and e["count"] == e["last_seq"] - e["first_seq"] + 1 for e in lost), lost[:1])
         check(f"a flood of calls ends: {' '.join(words) or 'interrupted'}", json.loads(end).get("end") is True, end)
         os.unlink(to)
 
@@ -703,7 +771,7 @@ def main():
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
         for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_status, test_i386,
-                     test_exec, test_flood, test_words, test_attach, test_container, test_killed, test_harm, test_strace):
+                     test_exec, test_payloads, test_flood, test_words, test_attach, test_container, test_killed, test_harm, test_strace):
             test()
     finally:
         shutil.rmtree(ROOT, ignore_errors=True)
