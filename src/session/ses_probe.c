@@ -51,7 +51,7 @@ struct ses_probes {
 	size_t pending_cnt;
 	uint64_t seq, told_lost;
 	struct buf text;
-	bool is_over;                  /* no more lines are wanted */
+	bool is_over;                  /* the drain going on wants no more lines */
 	ses_probe_line_fn *line;       /* of the drain going on */
 	void *line_ctx;
 };
@@ -518,12 +518,8 @@ static void on_gone(void *ctx, uint32_t pid, uint32_t tid)
 	}
 }
 
-static bool on_hit(void *ctx, const struct probe_hit *h)
+static bool take_hit(struct ses_probes *p, const struct probe_hit *h)
 {
-	struct ses_probes *p = ctx;
-	ses_sites_until(p->sites, h->phase == PROBE_CALL ? h->time + h->ns : h->time, on_gone, p);
-	if (p->is_over)
-		return false;
 	if (h->phase == PROBE_CALL)
 		return put_hit(p, h, h, false);
 	if (h->phase == PROBE_ENTRY)
@@ -536,6 +532,13 @@ static bool on_hit(void *ctx, const struct probe_hit *h)
 	bool go_on = put_hit(p, &begin, h, false);
 	free(n);
 	return go_on;
+}
+
+static bool on_hit(void *ctx, const struct probe_hit *h)
+{
+	struct ses_probes *p = ctx;
+	ses_sites_until(p->sites, h->phase == PROBE_CALL ? h->time + h->ns : h->time, on_gone, p);
+	return take_hit(p, h) && !p->is_over;
 }
 
 /* --- lines ------------------------------------------------------------------------------------------------------- */
@@ -869,6 +872,7 @@ struct err *ses_probes_drain(struct ses_probes *p, ses_probe_line_fn *line, void
 {
 	p->line = line;
 	p->line_ctx = ctx;
+	p->is_over = false;
 	uint64_t now = ses_sites_now();
 	struct err *e = probe_drain(p->set, on_hit, p, ret_cnt);
 	/* What ended until now, when there are no hits from before any more. */

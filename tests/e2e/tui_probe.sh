@@ -67,7 +67,8 @@ wait_for '>[0-9a-f]+ +call +inner.*@ [0-9,]+ hits' 'which can be probed, too'
 keys Tab
 wait_for '>.*inner.*@ [0-9,]+ hits' 'its line of C has it'
 keys F6
-until_true 'F6 on the line takes it away' sh -c '! tmux -L scry-probe -f /dev/null capture-pane -p -t t | grep -q ">.*inner.*@ "'
+is_off() { shows '>.*inner' && ! shows '>.*inner.*@ '; }
+until_true 'F6 on the line takes it away' is_off
 keys Tab
 text ,w
 wait_for '> Probes .*1' 'one is left'
