@@ -238,6 +238,7 @@ struct err *ses_debug_after(struct ses_debug *s)
 {
 	struct debug *d = s->d;
 	s->has_frames = s->has_objects = false;
+	s->frame_idx = 0;
 	if (d->state == DEBUG_EXITED || d->state == DEBUG_KILLED)
 		return take_end(s);
 	if (d->state != DEBUG_STOPPED)
@@ -246,6 +247,10 @@ struct err *ses_debug_after(struct ses_debug *s)
 	if (!e && !s->has_slide)
 		e = find_place(s);
 	struct debug_want *w = d->stop.break_id ? ses_debug_want_of(s, d->stop.break_id) : NULL;
+	if (!e && w && d->stop.has_watch) {
+		w->was = w->is;
+		w->is = ses_debug_watched(s, w);
+	}
 	if (!e && w && w->is_temp)
 		e = ses_debug_unwant(s, w->id);
 	return e;

@@ -24,6 +24,18 @@ struct debug_want *ses_debug_want_of(struct ses_debug *s, uint32_t placed)
 	return NULL;
 }
 
+uint64_t ses_debug_watched(struct ses_debug *s, const struct debug_want *w)
+{
+	uint8_t bytes[8] = {0};
+	uint64_t v = 0;
+	size_t got = 0;
+	const struct debug_break *k = debug_break_find(s->d, w->placed);
+	err_free(k ? debug_mem(s->d, k->va, bytes, MIN(w->len, 8u), &got) : NULL);
+	for (size_t i = got; i--;)
+		v = v << 8 | bytes[i];
+	return v;
+}
+
 static struct debug_want *find_want(struct ses_debug *s, uint32_t id)
 {
 	for (size_t i = 0; i < s->wants.cnt; i++)

@@ -306,12 +306,17 @@ static struct err *do_watch(struct command_call *c)
 	e = debug_break_add(c->s->d, (enum debug_break_kind)c->arg, live, (uint32_t)len, &placed);
 	if (e)
 		return e;
-	struct debug_want w = {.id = c->s->last_want + 1, .what = strdup(text), .kind = (uint8_t)c->arg, .len = (uint32_t)len, .placed = placed};
+	/* A name is looked up again in the next process. */
+	bool is_name = isalpha((unsigned char)*what) || *what == '_';
+	struct debug_want w = {.id = c->s->last_want + 1, .what = strdup(is_name ? what : text),
+			       .kind = (uint8_t)c->arg, .len = (uint32_t)len, .placed = placed};
 	if (!w.what || !VEC_PUSH(&c->s->wants, w)) {
 		free(w.what);
 		return &err_nomem;
 	}
 	id = ++c->s->last_want;
+	struct debug_want *set = &c->s->wants.data[c->s->wants.cnt - 1];
+	set->is = ses_debug_watched(c->s, set);
 	buf_printf(c->out, "%u: ", id);
 	ops_escape(c->out, what, strlen(what));
 	buf_printf(c->out, " at %s, %llu bytes\n", text, (unsigned long long)len);
@@ -370,7 +375,7 @@ static void put_reg(struct ses_debug *s, int i, struct buf *out)
 	const uint8_t *p = debug_reg_bytes(s->d, i);
 	uint64_t v;
 	buf_printf(out, "%-8.24s ", r->name);
-	if (!p) {
+	if (!p || (s->frame_idx && !ses_debug_frame_reg(s, i, &v))) {
 		buf_add_str(out, "??\n");
 		return;
 	}
@@ -378,13 +383,13 @@ static void put_reg(struct ses_debug *s, int i, struct buf *out)
 		buf_add_str(out, "0x");
 		for (uint32_t k = r->len; k--;)
 			buf_add_hex(out, p[k], 2);
-	} else if (debug_reg(s->d, i, &v)) {
+	} else if (ses_debug_frame_reg(s, i, &v)) {
 		buf_printf(out, "0x%0*llx", (int)(2 * r->len), (unsigned long long)v);
 		_cleanup_buf_ struct buf where = {0};
 		ses_debug_put_where(s, v, &where);
 		if (where.len)
 			buf_printf(out, "  %.*s", (int)where.len, where.data);
-		if (s->old_known[i] && s->old_regs[i] != v)
+		if (!s->frame_idx && s->old_known[i] && s->old_regs[i] != v)
 			buf_printf(out, "  (was 0x%llx)", (unsigned long long)s->old_regs[i]);
 	}
 	buf_add_ch(out, '\n');
@@ -461,7 +466,7 @@ static struct err *stretch(struct command_call *c, uint64_t usual, uint64_t *ret
 		e = ses_debug_place(c->s, what, ret_live);
 	else if (c->s->shown_what == c->arg)
 		*ret_live = c->s->shown_live;
-	else if (!debug_pc(c->s->d, ret_live))
+	else if (!ses_debug_frame_reg(c->s, c->s->d->regs.pc, ret_live))
 		e = err_fix(err_new(ERR_INVALID, "no process is stopped here"), "run starts one");
 	*ret_cnt = usual;
 	if (!e && *word)
@@ -537,6 +542,20 @@ static struct err *do_print(struct command_call *c)
 	return NULL;
 }
 
+static void put_frame(struct ses_debug *s, const struct ses_debug_frame *f, unsigned i, struct buf *out)
+{
+	struct ses_text file;
+	uint32_t line;
+	buf_printf(out, "#%u 0x%llx ", i, (unsigned long long)f->live);
+	buf_add(out, f->where.s, f->where.len);
+	if (f->has_va && ses_debug_source(s, f->va, &file, &line)) {
+		buf_add_str(out, " (");
+		ops_escape(out, file.s, file.len);
+		buf_printf(out, ":%u)", line);
+	}
+	buf_add_ch(out, '\n');
+}
+
 static struct err *do_backtrace(struct command_call *c)
 {
 	struct arena a = {0};
@@ -545,17 +564,40 @@ static struct err *do_backtrace(struct command_call *c)
 	if (c->s->d->state != DEBUG_STOPPED)
 		return err_fix(err_new(ERR_INVALID, "no process is stopped here"), "run starts one");
 	struct err *e = ses_debug_frames(c->s, &a, &f, &cnt);
-	for (uint32_t i = 0; !e && i < cnt; i++) {
-		buf_printf(c->out, "#%u 0x%llx ", i, (unsigned long long)f[i].live);
-		buf_add(c->out, f[i].where.s, f[i].where.len);
-		struct ses_text file;
-		uint32_t line;
-		if (f[i].has_va && ses_debug_source(c->s, f[i].va, &file, &line)) {
-			buf_add_str(c->out, " (");
-			ops_escape(c->out, file.s, file.len);
-			buf_printf(c->out, ":%u)", line);
-		}
-		buf_add_ch(c->out, '\n');
+	for (uint32_t i = 0; !e && i < cnt; i++)
+		put_frame(c->s, &f[i], i, c->out);
+	arena_fini(&a);
+	return e;
+}
+
+enum { FRAME_N, FRAME_UP, FRAME_DOWN };
+
+/* frame [N], up [N], down [N] */
+static struct err *do_frame(struct command_call *c)
+{
+	struct ses_debug *s = c->s;
+	char *word = next_word(c);
+	uint64_t n = c->arg == FRAME_N ? s->frame_idx : 1;
+	struct err *e = *word ? number_of(word, &n) : NULL;
+	if (!e && s->d->state != DEBUG_STOPPED)
+		e = err_fix(err_new(ERR_INVALID, "no process is stopped here"), "run starts one");
+	if (!e)
+		e = ses_debug_unwound(s);
+	if (e)
+		return e;
+	n = c->arg == FRAME_UP ? s->frame_idx + MIN(n, (uint64_t)SES_DEBUG_FRAMES) : c->arg == FRAME_DOWN ? s->frame_idx - n : n;
+	if (n >= s->frame_cnt)
+		return err_new(ERR_NOT_FOUND, c->arg == FRAME_DOWN ? "this is the innermost frame" : "there are %zu frames", s->frame_cnt);
+	s->frame_idx = (size_t)n;
+	s->shown_what = 0;
+	struct arena a = {0};
+	struct ses_debug_frame *f;
+	uint32_t cnt;
+	e = ses_debug_frames(s, &a, &f, &cnt);
+	if (!e) {
+		put_frame(s, &f[n], (unsigned)n, c->out);
+		ses_debug_put_code(s, f[n].live, 1, c->out);
+		s->shown_what = 0;
 	}
 	arena_fini(&a);
 	return e;
@@ -587,6 +629,7 @@ static struct err *do_thread(struct command_call *c)
 		return do_threads(c);
 	struct err *e = debug_thread_pick(c->s->d, id);
 	c->s->has_frames = false;
+	c->s->frame_idx = 0;
 	return say_stop(c, e ? e : debug_look(c->s->d));
 }
 
@@ -670,6 +713,9 @@ static const struct command {
 	{"disassemble", "dis", do_code, 2, true, false, "[PLACE [N]]", "instructions, named as in the database"},
 	{"print", "p", do_print, 0, false, false, "EXPRESSION", "$rax + 8, *$rsp, u32(counter) == 3"},
 	{"backtrace", "bt", do_backtrace, 0, false, false, "", "who called"},
+	{"frame", "f", do_frame, FRAME_N, false, false, "[N]", "look at this one of the callers"},
+	{"up", NULL, do_frame, FRAME_UP, false, false, "[N]", "at the caller of this one"},
+	{"down", NULL, do_frame, FRAME_DOWN, false, false, "[N]", "at what it called"},
 	{"threads", NULL, do_threads, 0, false, false, "", "list them"},
 	{"thread", "t", do_thread, 0, false, false, "ID", "look at this one"},
 	{"images", "image", do_images, 0, false, false, "[list]", "what is loaded where"},

@@ -78,7 +78,7 @@ static uint64_t parse_name(struct expr *x)
 	uint64_t v = 0;
 	int reg = debug_regs_find(&x->s->d->regs, name);
 	if (reg >= 0) {
-		if (!debug_reg(x->s->d, reg, &v) && !x->e)
+		if (!ses_debug_frame_reg(x->s, reg, &v) && !x->e)
 			x->e = err_new(ERR_NOT_FOUND, "%s: register %s is not known", x->text, name);
 		return v;
 	}

@@ -31,6 +31,7 @@ struct debug_want {
 	uint32_t placed;       /* of the target, 0: not */
 	uint8_t kind;
 	uint32_t len;
+	uint64_t was, is;      /* of a watchpoint: what was there when it was last hit, and before */
 };
 
 #define SES_DEBUG_FRAMES 128
@@ -61,6 +62,7 @@ struct ses_debug {
 	struct debug_frame frames[SES_DEBUG_FRAMES];
 	size_t frame_cnt;
 	bool has_frames;       /* of this stop */
+	size_t frame_idx;      /* the one that is looked at */
 	uint64_t old_regs[DEBUG_REG_MAX]; /* of the stop before */
 	bool old_known[DEBUG_REG_MAX];
 	char *last_line;       /* what an empty line does again */
@@ -95,6 +97,8 @@ _must_use_ struct err *ses_debug_place_all(struct ses_debug *s, unsigned *ret_le
 void ses_debug_unplace_all(struct ses_debug *s);
 /* The loader told of an object: what waits may be in it. */
 void ses_debug_loaded(struct ses_debug *s);
+/* What a watchpoint has now; 0 when it cannot be read. */
+uint64_t ses_debug_watched(struct ses_debug *s, const struct debug_want *w);
 struct debug_want *ses_debug_want_of(struct ses_debug *s, uint32_t placed);
 void ses_debug_wants_fini(struct ses_debug *s);
 /* A place of the running target: what ses_debug_want() takes, or a register or expression behind '$' or '*'. */
@@ -140,5 +144,7 @@ void ses_debug_show_stop(struct ses_debug *s, struct buf *out);
 /* --- ses_debug_step.c --- */
 _must_use_ struct err *ses_debug_out(struct ses_debug *s);
 _must_use_ struct err *ses_debug_unwound(struct ses_debug *s);
+/* A register of the frame that is looked at: of callers the program counter, the stack and the frame pointer are known. */
+bool ses_debug_frame_reg(struct ses_debug *s, int reg, uint64_t *ret);
 
 #endif

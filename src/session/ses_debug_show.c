@@ -28,14 +28,20 @@ static void put_why(struct ses_debug *s, struct buf *out)
 {
 	const struct debug_stop *t = &s->d->stop;
 	const struct debug_want *w = t->break_id ? ses_debug_want_of(s, t->break_id) : NULL;
-	if (t->has_watch)
-		buf_printf(out, "watchpoint %u, 0x%llx was touched", w ? w->id : 0, (unsigned long long)t->watch_va);
-	else if (w)
+	if (t->has_watch) {
+		buf_printf(out, "watchpoint %u, 0x%llx ", w ? w->id : 0, (unsigned long long)t->watch_va);
+		size_t before = out->len;
+		ses_debug_put_where(s, t->watch_va, out);
+		buf_add_str(out, out->len > before ? " was touched" : "was touched");
+		if (w && w->was != w->is)
+			buf_printf(out, ", 0x%llx became 0x%llx,", (unsigned long long)w->was, (unsigned long long)w->is);
+	} else if (w) {
 		buf_printf(out, "breakpoint %u", w->id);
-	else if (t->signal == 5 || !t->signal || t->signal == 19)
+	} else if (t->signal == 5 || !t->signal || t->signal == 19) {
 		buf_add_str(out, "stopped");
-	else
+	} else {
 		put_signal(t->signal, out);
+	}
 }
 
 void ses_debug_put_state(struct ses_debug *s, struct buf *out)

@@ -164,7 +164,8 @@ def session(kind, program):
 
     if not kind.startswith("qemu"):
         r = debug(serve(), ["break main", "run", "watch counter 4", "continue", "print u32(counter)", "continue", "print u32(counter)", "delete 2", "continue"])
-        has(f"{kind}: a watchpoint stops behind each write", r, r"^watchpoint 2, 0x[0-9a-f]+ was touched at 0x[0-9a-f]+ main", "^0x1 1$", "^0x7 7$", "^exited with status 10$")
+        has(f"{kind}: a watchpoint stops behind each write", r, r"^watchpoint 2, 0x[0-9a-f]+ counter was touched, 0x0 became 0x1, at 0x[0-9a-f]+ main",
+            "^watchpoint 2, .* 0x1 became 0x7, at", "^0x1 1$", "^0x7 7$", "^exited with status 10$")
     r = debug(serve("crash"), ["run", "print $rip", "continue"], "crash")
     has(f"{kind}: a crash stops, then kills", r, "^SIGSEGV at 0x[0-9a-f]+ " + at("main-crash"), "^killed by SIGSEGV$")
     same(f"{kind}: and gives its status", r.returncode, 139)
@@ -176,8 +177,17 @@ def session(kind, program):
     r = debug(serve("thread"), ["break worker", "run", "threads", "backtrace", "continue"], "thread")
     has(f"{kind}: threads", r, r"^\* .*worker", r"^#0 0x[0-9a-f]+ worker")
     ok(len(re.findall(r"^[* ] [0-9a-fp.]+ .*0x", r.stdout, re.M)) == 2 and "thread 8" in r.printed, f"{kind}: both are listed", r.stdout, r.printed)
+    frames(kind, serve)
     late(kind, serve)
     steps(kind, serve)
+
+
+def frames(kind, serve):
+    r = debug(serve(), ["break recurse if $rdi == 2", "run", "up 2", "print $rip == $rsp", "registers rip rax", "disassemble", "down", "frame", "frame 3", "stepi",
+                        "registers rax", "down", "kill"])
+    has(f"{kind}: frames", r, r"^#2 0x[0-9a-f]+ recurse\+0x", r"^rip +0x[0-9a-f]{16}  recurse\+0x", r"^rax +\?\?$",
+        r"^#1 0x[0-9a-f]+ recurse\+0x[0-9a-f]+ .*\n.*\n#1 0x", r"^#3 0x[0-9a-f]+ main\+0x", r"^rax +0x[0-9a-f]{16}")
+    ok("innermost" in r.stderr and r.returncode, f"{kind}: none is below the innermost", r.returncode, r.stderr)
 
 
 def late(kind, serve):
@@ -378,6 +388,9 @@ ODD = {
     "has no g": ({"g": packet("E01"), "p": packet("36114000" + "0" * 8)}, "registers rbx", r"^rbx +0x0*401136"),
     "lists the same thread for ever": ({"qfThreadInfo": packet("m" + ",".join(["1"] * 3000)), "qsThreadInfo": packet("m1")}, "threads", r"^\* 1 "),
     "names threads in terminal codes": ({"qThreadExtraInfo": packet("1b5b324a")}, "threads", r"^\* 1 \\x1b\[2J"),
+    "tells of threads in malformed JSON": ({"QThreadSuffixSupported": packet("OK"), "jThreadsInfo": packet('[{"tid":1,"name":"x"')}, "threads", r"^\* 1 "),
+    "tells of threads in strange JSON": ({"QThreadSuffixSupported": packet("OK"), "jThreadsInfo": packet('[1,null,{"tid":"1"},{"tid":-1},{"tid":1,"name":"\\u001b[2J","registers":{"16":"zz"}},[]]'
+                                                                                              .replace("}", "}]"))}, "threads", r"^\* 1 \\x1b\[2J"),
     "talks without being asked": ({"vCont?": packet("vCont;c;s") + b"%" + packet("Stop:T05")[1:] + b"+++"}, "status", r"^stopped at 0x0"),
 }
 
@@ -411,6 +424,68 @@ def words():
     r = subprocess.run([SCRY, "debug", *server.where()[0]], capture_output=True, text=True, input="print 2 + 3 * (1 << 4)\n\nprint -1 < 1 && !0\nprint 1 / 0\n", timeout=WAIT_S)
     server.end()
     ok("0x32 50\n" in r.stdout and "0x1 1\n" in r.stdout and "division" in r.stderr and r.returncode, "commands come from standard input", r.stdout, r.stderr)
+
+
+KERNEL = """
+	.code32
+	.section .text
+	.long 0x1badb002, 0, -0x1badb002
+	.globl _start
+	.type _start, @function
+_start:
+	mov $stack_end, %esp
+	xor %ebp, %ebp
+1:	push $3
+	call work
+	add $4, %esp
+	jmp 1b
+	.size _start, . - _start
+	.globl work
+	.type work, @function
+work:
+	push %ebp
+	mov %esp, %ebp
+	mov 8(%ebp), %eax
+	add %eax, counter
+	pop %ebp
+	ret
+	.size work, . - work
+	.bss
+	.globl counter
+	.type counter, @object
+	.size counter, 4
+counter:
+	.skip 4
+	.skip 4096
+stack_end:
+"""
+
+
+def machine():
+    """A whole machine in QEMU: a kernel of a few lines, from the moment it is switched on."""
+    if not shutil.which("qemu-system-i386"):
+        return skip("qemu-system-i386: a session", "qemu-system-i386 is not installed (apt-get install qemu-system-x86)")
+    source, kernel, sock = (os.path.join(WORK, "kernel" + end) for end in (".s", "", ".sock"))
+    with open(source, "w") as f:
+        f.write(KERNEL)
+    r = subprocess.run(f"as --32 -o {kernel}.o {source} && ld -m elf_i386 -Ttext=0x100000 -o {kernel} {kernel}.o", shell=True, capture_output=True, text=True)
+    if r.returncode:
+        return skip("qemu-system-i386: a session", "no assembler for it: " + r.stderr[:80])
+    child = subprocess.Popen(["qemu-system-i386", "-accel", "tcg", "-m", "16", "-kernel", kernel, "-S", "-gdb", f"unix:{sock},server=on,wait=off", "-display", "none", "-monitor", "none",
+                              "-serial", "none", "-parallel", "none", "-nic", "none"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not os.path.exists(sock) and child.poll() is None:
+        time.sleep(0.01)
+    words = [SCRY, "debug", "unix-connect://" + sock, kernel, "-b", "work+3"]
+    for c in ("run", "print u32(counter)", "backtrace", "finish", "print u32(counter)", "stepi", "continue", "registers eip eax", "disassemble $eip 2", "watch counter 4",
+              "delete 1", "continue", "print u32(counter)", "memory 0x100000 4", "status"):
+        words += ["-e", c]
+    r = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=WAIT_S)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+    has("qemu-system-i386: breakpoints, steps, memory, a watchpoint", r, r"^breakpoint 1 at 0x10[0-9a-f]+ work\+0x3$", "^0x0 0$", r"^#1 0x10[0-9a-f]+ _start\+0x", r"^stopped at 0x10[0-9a-f]+ _start\+0x",
+        "^0x3 3$", r"^eip +0x0010[0-9a-f]+  work\+0x3", r"^=> 0x10[0-9a-f]+ <work\+0x3>  mov eax,", r"^watchpoint 2, 0x[0-9a-f]+ counter was touched, 0x3 became 0x6, at 0x10[0-9a-f]+ work\+0x",
+        "^0x6 6$", "^0x100000: 02 b0 ad 1b ")
+    return ok(r.returncode == 0, "qemu-system-i386: it is let go", r.returncode, r.stdout, r.stderr)
 
 
 def over_ssh(program):
@@ -450,6 +525,7 @@ def main():
         session(kind, program)
         interrupts(kind, program)
     over_ssh(program)
+    machine()
     if shutil.which("gdbserver"):
         no_lines(program)
     return None

@@ -588,6 +588,81 @@ def test_harm():
     p.stop()
 
 
+def children_of(pid):
+    """Processes below it, however deep: (number, state)."""
+    found, parents = [], {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as f:
+                    fields = f.read().rsplit(")", 1)[1].split()
+                parents[int(name)] = (int(fields[1]), fields[0])
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+    for child in parents:
+        at = child
+        while at in parents and at != pid:
+            at = parents[at][0]
+        if at == pid and child != pid:
+            found.append((child, parents[child][1]))
+    return found
+
+
+def test_orphans():
+    """However a client goes, nothing of what it had launched stays, neither stopped nor as a zombie; what it attached to goes on."""
+    p = Platform(SCRY, "--listen", "127.0.0.1:0", "--allow-remote", "--allow-run", env=ENV)
+    spinning = subprocess.Popen([SUBJECT, "spin"], stdout=subprocess.DEVNULL)
+    # Root may, and would stop the machine.
+    if os.geteuid():
+        same(p.client().ask("vAttach;1")[:1], b"E", "init is not attached to")
+    ends = {
+        "a connection reset while it is stopped": ("threads", None, False),
+        "a connection reset while it runs": ("spin", "vCont;c", False),
+        "a connection reset in the middle of threads": ("threads", "vCont;c", False),
+        "a connection reset after a fork": ("fork", "vCont;c", False),
+        "a connection reset after another program took its place": ("exec", "vCont;c", False),
+        "half a packet, then nothing": ("spin", b"$vCont;c#a8$m0", False),
+        "an orderly end while it runs": ("spin", "vCont;c", True),
+        "`k`": ("spin", "k", True),
+    }
+    for what, (mode, last, is_orderly) in ends.items():
+        c = p.client()
+        for packet in ("QThreadSuffixSupported", "QListThreadsInStopReply"):
+            c.ask(packet)
+        stop = c.ask("vRun;" + hexed(SUBJECT) + ";" + hexed(mode))
+        pid = int(field(stop, "thread").removeprefix("p").split(".")[0], 16)
+        if isinstance(last, bytes):
+            c.write(last)
+        elif last:
+            c.send(last)
+        if not is_orderly:
+            c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        c.close()
+        ok(wait_until(lambda: not os.path.exists(f"/proc/{pid}") or pid not in [n for n, _ in children_of(p.proc.pid)]), f"{what}: the program is gone")
+        ok(wait_until(lambda: not children_of(p.proc.pid)), f"{what}: and nothing is left of it")
+    c = p.client()
+    same(c.ask(f"vAttach;{spinning.pid:x}")[:1], b"T", "a process is attached to")
+    c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    c.close()
+    def state():
+        with open(f"/proc/{spinning.pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    ok(wait_until(lambda: state() in "RS"), "it goes on when the client is cut off")
+    # The client is killed, which the kernel tells of as of any end; so is the process that serves it.
+    c = p.client()
+    stop = c.ask("vRun;" + hexed(SUBJECT) + ";" + hexed("spin"))
+    pid = int(field(stop, "thread").removeprefix("p").split(".")[0], 16)
+    with open(f"/proc/{pid}/stat") as f:
+        server = int(f.read().rsplit(")", 1)[1].split()[1])
+    c.send("vCont;c")
+    os.kill(server, signal.SIGKILL)
+    ok(wait_until(lambda: not is_running(pid)), "what a connection's process had launched goes when that is killed")
+    c.close()
+    spinning.kill()
+    spinning.wait()
+    p.stop()
+
+
 def main():
     if not SCRY:
         print("1..0 # skip SCRY is not set")

@@ -230,7 +230,11 @@ _must_use_ struct err *debug_step_range(struct debug *d, struct debug_step *s);
 
 /* --- stacks (debug_unwind.c) --- */
 
-struct debug_frame { uint64_t pc, sp, cfa; /* sp before the call that made it, 0 unknown */ };
+struct debug_frame {
+	uint64_t pc, sp;
+	uint64_t fp;           /* frame pointer, 0 unknown */
+	uint64_t cfa;          /* sp before the call that made it, 0 unknown */
+};
 /* The program's file a place belongs to and what to take from addresses to get the file's own; null: unknown. */
 struct fmt_bin;
 typedef const struct fmt_bin *debug_bin_fn(void *ctx, uint64_t va, uint64_t *ret_base);

@@ -11,6 +11,8 @@ void debug_forget(struct debug *d);
 /* Adds the request for a piece of a qXfer object; takes that piece, the first one, and asks for those that follow, up to `max` bytes in all. */
 size_t debug_ask_xfer(const struct debug *d, struct debug_batch *b, const char *object, const char *annex, size_t off);
 _must_use_ struct err *debug_take_xfer(struct debug *d, struct gdb_span first, const char *object, const char *annex, size_t max, struct buf *out);
+/* Names and places of threads out of jThreadsInfo (LLDB's documentation of its packets); false when it is no such list. */
+bool debug_take_threads_info(struct debug *d, struct gdb_span json);
 /* A stop reply: state, stop, threads and registers from it. Error bad_input when it is none. */
 _must_use_ struct err *debug_take_stop(struct debug *d, struct gdb_span reply);
 /* Adds the objects of a library-list-svr4. Errors: bad_input, budget. */

@@ -375,6 +375,14 @@ struct err *debug_threads(struct debug *d)
 	DEBUG_STOPPED_ONLY(d);
 	struct err *e = d->has_threads ? NULL : list_threads(d);
 	_cleanup_batch_ struct debug_batch b = {0};
+	/* LLDB's servers tell of all at once. */
+	if (!e && d->has_suffix) {
+		size_t at = debug_ask(&b, "jThreadsInfo");
+		e = debug_link_run(&d->link, &b);
+		if (e || (gdb_span_starts(debug_reply(&b, at), "[") && debug_take_threads_info(d, debug_reply(&b, at))))
+			return e;
+		debug_batch_clear(&b);
+	}
 	size_t cnt = MIN(d->threads.cnt, (size_t)64), each = d->has_suffix ? 2 : 3;
 	for (size_t i = 0; i < cnt; i++) {
 		debug_ask(&b, "qThreadStopInfo%s", d->threads.data[i].id);

@@ -42,7 +42,7 @@ size_t debug_unwind(struct debug *d, debug_bin_fn *bin, void *ctx, struct debug_
 	debug_reg(d, d->regs.fp, &fp);
 	while (cnt < cap) {
 		struct debug_frame *f = &out[cnt++];
-		*f = (struct debug_frame){.pc = pc, .sp = sp};
+		*f = (struct debug_frame){.pc = pc, .sp = sp, .fp = fp};
 		uint64_t base = 0, before = sp, ra;
 		const struct fmt_bin *b = bin ? bin(ctx, pc, &base) : NULL;
 		struct trace_cfi_row row = {0};
