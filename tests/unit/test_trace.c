@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records, their join and trace files: without the kernel. */
+#include "live/trace/trace_cgroup.h"
+#include "live/trace/trace_plan.h"
 #include "live/trace/trace_decode.h"
 #include "live/trace/trace_file.h"
 #include "live/trace/trace_frame.h"
@@ -624,6 +626,48 @@ static void test_file_events(void **state)
 	remove_temp(&dir);
 }
 
+/* Which container a cgroup's path names: the last 64 digits in a row, neither more nor fewer. */
+static void test_container_names(void **state)
+{
+	char id[65], other[65], path[256];
+	const char *found;
+	memset(id, 'a', 64);
+	memset(other, '7', 64);
+	id[64] = other[64] = '\0';
+	static const char *const around[] = {"/docker/%s", "/system.slice/docker-%s.scope", "/kubepods.slice/pod12/cri-containerd-%s.scope/init",
+		"%s"};
+	for (size_t i = 0; i < ARRAY_LEN(around); i++) {
+		snprintf(path, sizeof(path), around[i], id);
+		assert_int_equal(trace_cgroup_container(path, &found), 64);
+		assert_memory_equal(found, id, 64);
+		assert_true(trace_cgroup_is_in(path, "aaaa") && trace_cgroup_is_in(path, id));
+		assert_false(trace_cgroup_is_in(path, "aaab"));
+	}
+	snprintf(path, sizeof(path), "/%s/%s", other, id);
+	assert_true(trace_cgroup_is_in(path, "a"));
+	assert_false(trace_cgroup_is_in(path, "7"));
+	snprintf(path, sizeof(path), "/%sb", id);
+	assert_int_equal(trace_cgroup_container(path, &found), 0);
+	snprintf(path, sizeof(path), "/%.63s/x", id);
+	assert_false(trace_cgroup_is_in(path, "a"));
+	assert_false(trace_cgroup_is_in("", ""));
+}
+
+/* Segments of a ring of any size that can be asked for: all fit, and no offset is too large for 32 bits. */
+static void test_ring_plan(void **state)
+{
+	for (size_t len = TRACE_RING_MIN; len <= (size_t)256 << 20; len *= 2) {
+		struct trace_config *cfg = calloc(1, sizeof(*cfg));
+		assert_non_null(cfg);
+		size_t each = trace_plan_ring(cfg, len);
+		assert_int_equal((size_t)cfg->seg_cnt * cfg->seg_len, len);
+		assert_true(cfg->seg_cnt >= 4 && cfg->seg_cnt <= TRACE_SEGMENTS && TRACE_SEGMENTS < TRACE_TURNS);
+		assert_true(each <= UINT32_MAX && each % 8 == 0);
+		assert_int_equal(TRACE_RING_HEAD + (size_t)cfg->ring_last + TRACE_RING_RECORD, each);
+		free(cfg);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -632,7 +676,8 @@ int main(void)
 		cmocka_unit_test(test_deep_stack),
 		cmocka_unit_test(test_hashes),
 		cmocka_unit_test(test_file),         cmocka_unit_test(test_file_damaged), cmocka_unit_test(test_file_limit),
-		cmocka_unit_test(test_file_rotated), cmocka_unit_test(test_file_events),
+		cmocka_unit_test(test_file_rotated),
+		cmocka_unit_test(test_container_names), cmocka_unit_test(test_ring_plan), cmocka_unit_test(test_file_events),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,13 @@
  * as twenty instructions (so members are loaded through typed pointers), and code that is not there needs no verifier
  * (so one loop reads all arguments as a table says). A record is made where it stays, in the ring of its
  * CPU (record.bpf.h).
+ *
+ * Where an empty program at the end of a call takes 36 ns, a record of numbers takes 95, and one with 1.6 copies in the mean
+ * 145. Taken out one by one: looking at call and thread 5, the ring's place 2, the clock 30, what is written 20, copies 24
+ * each, the loop around them 11 each (with its state in registers and a loop of its own for iovecs 9, for three times the
+ * verifier's work), 256 bytes of stack 25. Going on to another program is an indirect jump: 16.
  */
 char trace_license[] SEC("license") = "GPL"; /* the kernel gives helpers that read memory to such programs only */
-
 
 /* What is rare has programs of its own: calls of 32-bit code, the next segment of a ring, mappings and what changes who is recorded. */
 struct {
