@@ -469,15 +469,21 @@ PAYLOADS = {
 }
 HEX = {"addr", "length", "file_offset", "fault_addr", "time"}
 SIGNALS = r"""
+#define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-static void on(int s) { (void)s; }
+static volatile int got;
+static void on(int s) { got |= s == SIGALRM; }
 int main(void)
 {
 	signal(SIGUSR1, on);
+	signal(SIGALRM, on);
 	kill(getpid(), SIGUSR1);
+	ualarm(1000, 0);
+	while (!got)
+		usleep(1000);
 	if (!fork()) {
 		execl("/bin/true", "true", "one", NULL);
 		_exit(1);
@@ -494,7 +500,7 @@ int main(void)
 def good_payload(e):
     keys = set(e) - COMMON
     texts = all(re.fullmatch("0x[0-9a-f]+", e[k]) for k in HEX & keys)
-    numbers = all(isinstance(e[k], int) for k in {"child_tid", "child_pid", "from_pid"} & keys)
+    numbers = all(isinstance(e[k], int) for k in {"child_tid", "child_pid"} & keys)
     return COMMON <= set(e) and keys in PAYLOADS[e["event"]] and texts and numbers
 
 
@@ -520,6 +526,9 @@ def test_payloads():
         made = {e["child_pid"] for e in others if e["event"] == "fork"}
         check(f"{name}: who died of what", [(e["signal"], e["code"], e["pid"] in made) for e in died] == [("SIGSEGV", None, True)] and
               [e["fault_addr"] for e in fault] == ["0x8"] and [e["from_pid"] for e in sent] == [sent[0]["pid"]], others)
+        check(f"{name}: a clock is no process", [e["from_pid"] for e in others if e["event"] == "signal" and e["signal"] == "SIGALRM"] == [None], others)
+        text = scry("-e", "none", "--", prog, tool=[SCRY, "trace", "--source", name]).stderr.decode()
+        check(f"{name}: and as text", re.search(r"--- SIGSEGV \{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x8", text), text)
         check(f"{name}: what it became", [e["argv"] for e in others if e["event"] == "exec"][1:] == [["true", "one"]], others)
 
 

@@ -174,7 +174,7 @@ static void test_other_events(void **state)
 	} rows[] = {
 		{"[pid     7] +++ exited with 3 +++\n", {.kind = TRACE_EXIT, .tid = 7, .ret = 3 << 8}},
 		{"[pid     7] +++ killed by SIGSEGV (core dumped) +++\n", {.kind = TRACE_EXIT, .tid = 7, .ret = 0x8b}},
-		{"[pid     7] --- SIGINT {si_code=SI_USER} ---\n", {.kind = TRACE_SIGNAL, .tid = 7, .args = {2}}},
+		{"[pid     7] --- SIGINT {si_signo=SIGINT, si_code=SI_USER, si_pid=0, ...} ---\n", {.kind = TRACE_SIGNAL, .tid = 7, .args = {2}}},
 		{"[pid     7] *** lost 12 events of cpu 1 (ring_full) ***\n", {.kind = TRACE_LOST, .tid = 7, .cpu = 1, .lost = {.count = 12}}},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -45,6 +45,11 @@ void trace_put_iovec(struct tx *t, const struct trace_slot *vec, const struct tr
 /* A struct by the name of its type. False: nobody described it, nothing was written. `len` may be less than its size: what
  * is missing is left out and "..." says so. */
 bool trace_put_struct(const struct tx *t, struct buf *out, const char *ctype, const uint8_t *bytes, size_t len);
+/* Who a signal is from, sigaction(2): what the first word of its union is. */
+enum trace_origin { TRACE_ORIGIN_KERNEL /* nobody's number */, TRACE_ORIGIN_PROCESS /* its number */, TRACE_ORIGIN_FAULT /* the address */ };
+enum trace_origin trace_origin_of(int sig, int32_t code);
+/* What is known without the whole siginfo_t. */
+void trace_put_signal_short(struct buf *out, int sig, int32_t code, uint64_t first);
 void trace_put_siginfo(struct buf *out, const uint8_t *bytes, size_t len);
 
 /* --- trace_text.c --- */

@@ -128,16 +128,17 @@ static void put_name(struct json *j, const char *key, void (*put)(struct buf *, 
 
 static void put_signal(struct json *j, const struct trace_event *ev)
 {
-	int sig = (int)ev->args[0];
-	bool is_fault = (int32_t)ev->args[1] > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP);
-	put_name(j, "signal", trace_put_signal, sig);
+	enum trace_origin from = trace_origin_of((int)ev->args[0], (int32_t)ev->args[1]);
+	put_name(j, "signal", trace_put_signal, (int)ev->args[0]);
 	json_key(j, "code");
 	json_i64(j, (int32_t)ev->args[1]);
-	json_key(j, is_fault ? "fault_addr" : "from_pid");
-	if (is_fault)
+	json_key(j, from == TRACE_ORIGIN_FAULT ? "fault_addr" : "from_pid");
+	if (from == TRACE_ORIGIN_FAULT)
 		json_addr(j, ev->args[2]);
-	else
+	else if (from == TRACE_ORIGIN_PROCESS)
 		json_u64(j, (uint32_t)ev->args[2]);
+	else
+		json_null(j);
 }
 
 static void put_exit(struct json *j, const struct trace_event *ev)

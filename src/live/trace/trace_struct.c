@@ -277,6 +277,31 @@ static void put_chld(struct buf *out, const uint8_t *p, int32_t code)
 	buf_printf(out, ", si_utime=%" PRId64 ", si_stime=%" PRId64, (int64_t)load_u64(p + 32, false), (int64_t)load_u64(p + 40, false));
 }
 
+enum trace_origin trace_origin_of(int sig, int32_t code)
+{
+	if (code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP))
+		return TRACE_ORIGIN_FAULT;
+	if (code > 0)
+		return sig == SIGCHLD && code != SI_KERNEL ? TRACE_ORIGIN_PROCESS : TRACE_ORIGIN_KERNEL;
+	return code == SI_USER || code == SI_QUEUE || code == SI_TKILL || code == SI_MESGQ ? TRACE_ORIGIN_PROCESS : TRACE_ORIGIN_KERNEL;
+}
+
+void trace_put_signal_short(struct buf *out, int sig, int32_t code, uint64_t first)
+{
+	buf_add_str(out, "{si_signo=");
+	trace_put_signal(out, sig);
+	buf_add_str(out, ", si_code=");
+	trace_put_enum(out, TRACE_X86_64, code > 0 && code != SI_KERNEL ? code_set((uint32_t)sig) : SYSC_SET_si_code, (uint32_t)code);
+	enum trace_origin from = trace_origin_of(sig, code);
+	if (from == TRACE_ORIGIN_FAULT) {
+		buf_add_str(out, ", si_addr=");
+		trace_put_ptr(out, first);
+	} else if (from == TRACE_ORIGIN_PROCESS) {
+		buf_printf(out, ", si_pid=%d", (int)first);
+	}
+	buf_add_str(out, ", ...}");
+}
+
 /* siginfo_t, sigaction(2): si_signo, si_errno, si_code at 0, 4, 8; the union at 16. */
 void trace_put_siginfo(struct buf *out, const uint8_t *p, size_t len)
 {
@@ -298,12 +323,11 @@ void trace_put_siginfo(struct buf *out, const uint8_t *p, size_t len)
 	}
 	buf_add_str(out, ", si_code=");
 	trace_put_enum(out, TRACE_X86_64, code > 0 && code != SI_KERNEL ? code_set(sig) : SYSC_SET_si_code, (uint32_t)code);
-	bool is_fault = sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP;
 	if (code == SI_TIMER)
 		buf_printf(out, ", si_timerid=%#x, si_overrun=%d", load_u32(p + 16, false), (int)load_u32(p + 20, false));
 	else if (code > 0 && sig == SIGCHLD)
 		put_chld(out, p, code);
-	else if (code > 0 && is_fault) {
+	else if (trace_origin_of((int)sig, code) == TRACE_ORIGIN_FAULT) {
 		buf_add_str(out, ", si_addr=");
 		trace_put_ptr(out, load_u64(p + 16, false));
 	} else if (code > 0 && sig == SIGSYS) {

@@ -699,9 +699,7 @@ static void put_signal_event(struct tx *t)
 	if (slot && slot->len >= 48) {
 		trace_put_siginfo(t->out, slot->data, slot->len);
 	} else {
-		buf_add_str(t->out, "{si_code=");
-		trace_put_enum(t->out, t->ev->abi, SYSC_SET_si_code, (uint32_t)t->ev->args[1]);
-		buf_add_ch(t->out, '}');
+		trace_put_signal_short(t->out, (int)t->ev->args[0], (int32_t)t->ev->args[1], t->ev->args[2]);
 	}
 	buf_add_str(t->out, " ---");
 }
