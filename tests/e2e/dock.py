@@ -77,6 +77,17 @@ def walk_log(program):
     w.ui("keys", "]", "]", "]")
     s = w.until(r"step 4 of")
     ok(f"{pcs[4]:x}" in w.ui("state") and re.search(r"rbx +0000000000000077", s), "the cursor goes along, registers are those of the step", s, w.ui("state"))
+    # Where it was, is and will be have grounds of their own, in C as well.
+    grounds = {int(m[1], 16): m[0] for m in re.findall(r'background:(#[0-9a-f]{6});[^>]*>(0000[0-9a-f]{4}) ', w.ui("screen", "html"))}
+    past, now, ahead, plain = (grounds.get(a) for a in (pcs[3], pcs[4], pcs[5], max(grounds or {0: 0})))
+    ok(all((past, now, ahead, plain)) and len({past, now, ahead, plain}) == 4, "the listing shows the trail: past, now, ahead", grounds, [hex(p) for p in pcs])
+    w.ui("keys", "Tab")
+    w.until(" C  L")
+    s = w.ui("screen", "html")
+    ok(now and now in s and (past in s or ahead in s), "and C", now, w.screen())
+    w.ui("keys", "Tab")
+    w.ui("trace", "!=4")
+    w.until(r"step 4 of")
     w.ui("keys", "W")
     w.ui("text", "rbx")
     w.ui("keys", "Enter")
