@@ -15,6 +15,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__GNUC__)
+/* Functions take what they were given, not only what they use. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+
 #define SCRY_INLINE static inline __attribute__((unused, always_inline))
 
 typedef uint8_t uint1_t;
@@ -1193,6 +1198,15 @@ static SCRY_OUTLINE void scry_call(struct scry_x86_64 *m, uintptr_t target, uint
 	} while (0)
 
 #endif
+
+/*
+ * Functions that take parameters and give results as C does have what else they need from here: the state of the call that is going on. Their
+ * return address is not on its stack; rsp is the one of before the call. Whoever calls the first of them sets it.
+ */
+#ifndef SCRY_SHARED
+#define SCRY_SHARED __attribute__((weak, visibility("hidden")))
+#endif
+SCRY_SHARED struct scry_x86_64 *scry_m;
 
 /* Calls the C form of a function, which leaves the stack as scry_call() of its machine code does. */
 SCRY_INLINE void scry_enter(struct scry_x86_64 *m, void (*fn)(struct scry_x86_64 *), uintptr_t back)

@@ -13,6 +13,7 @@
 #undef __attribute__ /* the system's headers take them all away */
 
 #define SCRY_OUTSIDE
+#define SCRY_SHARED static
 #define __builtin_trap() __asm__ volatile("ud2")
 #define __builtin_clzll(a) scry_tcc_clz(a)
 #define __builtin_ctzll(a) scry_tcc_ctz(a)

@@ -15,6 +15,7 @@
 
 /* An expression of more operations than this is given a variable; that also bounds how deep expressions nest. */
 #define INLINE_COST_MAX 10
+#define CALL_COST 4
 /* As often a location, or one with an offset, is written again instead of being given a variable. */
 #define AGAIN_MAX 3
 /* Looks ahead no further than this for what an expression crosses. */
@@ -92,13 +93,36 @@ bool cprint_is_in_state(const struct cprint_printer *p, unsigned loc)
 	return p->opts->is_state && p->f->machine->locs[loc].cls != IR_LOC_VAR;
 }
 
+static bool is_variable(const struct cprint_printer *p, unsigned loc)
+{
+	return p->opts->is_state && p->f->machine->locs[loc].cls == IR_LOC_VAR;
+}
+
+/* Whether a call may be part of the statement at `to`: nothing happens in between, and nothing is looked at that it might change. */
+static bool may_call_move(const struct cprint_printer *p, uint32_t call, uint32_t to)
+{
+	const struct ir_func *f = p->f;
+	const struct ir_rec *into = &f->recs[f->order[to]];
+	bool ok = into->op != IR_INTRIN && into->op != IR_MEMOP && into->op != IR_SWITCH;
+	for (uint32_t i = p->pos[call] + 1; i < to && ok; i++) {
+		const struct ir_rec *rec = &f->recs[f->order[i]];
+		bool is_value = cprint_is_pure(f, rec) && (rec->op != IR_GET || rec->flags & IR_F_TYPED || is_variable(p, rec->aux));
+		ok = is_value || (rec->op == IR_PUT && rec->flags & IR_F_TYPED);
+	}
+	return ok;
+}
+
 static bool may_move(const struct cprint_printer *p, const struct ir_rec *rec, const struct ahead *ahead, uint32_t from, uint32_t to)
 {
 	const struct ir_rec *into = &p->f->recs[p->f->order[to]];
 	if (rec->op == IR_GET && cprint_is_in_state(p, rec->aux) && (into->op == IR_INTRIN || is_between(ahead->effect, from, to)))
 		return false;
+	/* A result is the call itself, written where that happens. */
+	if (rec->op == IR_GET && rec->flags & IR_F_TYPED)
+		return p->calls[p->f->order[from]] == CPRINT_NONE || may_call_move(p, p->calls[p->f->order[from]], to);
 	if (rec->op == IR_GET)
-		return !is_between(p->next_put[rec->aux], from, to) && !is_between(ahead->call, from, to);
+		return !is_between(p->next_put[rec->aux], from, to) &&
+		       (is_variable(p, rec->aux) || !is_between(ahead->call, from, to));
 	if (cprint_is_pure(p->f, rec))
 		return true;
 	/* What an instruction left is in the state, which other statements than assignments write first. */
@@ -132,24 +156,62 @@ static void use_operands(struct cprint_printer *p, const struct ir_rec *rec, uin
 		use(p, f->lists[rec->b + i], at);
 }
 
+/* Which call each result is of. */
+static void find_results(struct cprint_printer *p, const struct ir_block *b)
+{
+	uint32_t call = CPRINT_NONE;
+	for (uint32_t i = b->first; i < b->last; i++) {
+		uint32_t r = p->f->order[i];
+		const struct ir_rec *rec = &p->f->recs[r];
+		if (rec->op == IR_CALL) {
+			call = rec->flags & IR_F_TYPED ? r : CPRINT_NONE;
+			p->pos[r] = i;
+		}
+		if (rec->op != IR_GET || !(rec->flags & IR_F_TYPED) || call == CPRINT_NONE)
+			continue;
+		p->calls[r] = call;
+		p->calls[call] = r;
+	}
+}
+
 /* From the end of the block back, so that it is known where all users of a value are shown before its turn comes. What is part of
  * an expression is shown where the whole expression is. */
 static void place_block(struct cprint_printer *p, const struct ir_block *b)
 {
 	const struct ir_func *f = p->f;
 	struct ahead ahead = {0, 0};
+	uint32_t to = b->last - 1;
+	find_results(p, b);
 	for (uint32_t i = b->last; i-- > b->first;) {
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
 		struct cprint_value *v = &p->values[r];
 		bool pure = cprint_is_pure(p->f, rec);
+		if (rec->op == IR_CALL)
+			to = i;
+		/* What is handed over is written where the call is, or the return. */
+		if (rec->op == IR_PUT && rec->flags & IR_F_TYPED) {
+			use(p, rec->a, to);
+			continue;
+		}
 		if (pure && !v->use_cnt)
 			continue;
 		/* What use() noted of its users is now decided on. */
+		bool is_result = rec->op == IR_GET && rec->flags & IR_F_TYPED;
 		bool once = v->use_cnt == 1 || (v->use_cnt && v->use_cnt <= AGAIN_MAX && is_short(f, rec)) || rec->op == IR_GET;
-		v->is_inline = once && v->use_cnt && v->place - i <= CROSS_MAX && may_move(p, rec, &ahead, i, v->place);
+		once = is_result ? v->use_cnt == 1 : once;
+		if (rec->op != IR_CALL)
+			v->is_inline = once && v->use_cnt && v->place - i <= CROSS_MAX && may_move(p, rec, &ahead, i, v->place);
+		if (rec->op == IR_CALL && v->is_inline) {
+			/* It is written as its result is. */
+			use_operands(p, rec, i);
+			ahead.call = ahead.effect = i;
+			continue;
+		}
 		if (!v->is_inline)
 			v->place = i;
+		if (v->is_inline && rec->op == IR_GET && rec->flags & IR_F_TYPED && p->calls[r] != CPRINT_NONE)
+			p->values[p->calls[r]].is_inline = true;
 		use_operands(p, rec, v->place);
 		if (rec->op == IR_PUT)
 			p->next_put[rec->aux] = i;
@@ -160,6 +222,19 @@ static void place_block(struct cprint_printer *p, const struct ir_block *b)
 	}
 }
 
+static unsigned call_cost(const struct cprint_printer *p, uint32_t call)
+{
+	unsigned cost = CALL_COST;
+	for (uint32_t i = p->pos[call]; i > 0; i--) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i - 1]];
+		if (rec->op == IR_CALL || ir_op_info((enum ir_op)rec->op)->effects & IR_ENDS)
+			break;
+		if (rec->op == IR_PUT && rec->flags & IR_F_TYPED && ir_tag(rec->a) == IR_TAG_VALUE && p->values[ir_index(rec->a)].is_inline)
+			cost += p->values[ir_index(rec->a)].cost;
+	}
+	return cost;
+}
+
 /* Whether record `r` stays part of a later statement, now that what it uses is decided on. */
 static bool keep_inline(struct cprint_printer *p, uint32_t r)
 {
@@ -167,13 +242,20 @@ static bool keep_inline(struct cprint_printer *p, uint32_t r)
 	struct cprint_value *v = &p->values[r];
 	if (!v->is_inline)
 		return false;
+	/* A call that is part of a statement goes with its result. */
+	if (rec->op == IR_CALL)
+		return true;
 	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
 	unsigned cost = 1, fixed = ir_fixed_operands((enum ir_op)rec->op);
+	if (rec->op == IR_GET && p->calls[r] != CPRINT_NONE)
+		cost += call_cost(p, p->calls[r]);
 	for (unsigned i = 0; i < fixed; i++)
 		if (ir_tag(refs[i]) == IR_TAG_VALUE && p->values[ir_index(refs[i])].is_inline)
 			cost += p->values[ir_index(refs[i])].cost;
 	v->is_inline = cost <= INLINE_COST_MAX;
 	v->cost = (uint8_t)cost;
+	if (!v->is_inline && rec->op == IR_GET && p->calls[r] != CPRINT_NONE)
+		p->values[p->calls[r]].is_inline = false;
 	return v->is_inline;
 }
 
@@ -191,7 +273,7 @@ static void look_around(struct cprint_printer *p)
 	use_loc(p, f->machine->sp_loc);
 	for (uint32_t i = 0; i < f->order_cnt; i++) {
 		const struct ir_rec *rec = &f->recs[f->order[i]];
-		if (rec->op == IR_GET || rec->op == IR_PUT)
+		if ((rec->op == IR_GET || rec->op == IR_PUT) && !(rec->flags & IR_F_TYPED))
 			use_loc(p, rec->aux);
 		if (rec->op != IR_INTRIN)
 			continue;
@@ -210,9 +292,11 @@ static bool names_state(const struct cprint_printer *p)
 {
 	for (uint32_t i = 0; i < p->f->order_cnt; i++) {
 		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+		bool is_typed = rec->flags & IR_F_TYPED;
 		bool is_loc = (rec->op == IR_GET || rec->op == IR_PUT) && cprint_is_in_state(p, rec->aux);
-		if (is_loc || rec->op == IR_GADDR || rec->op == IR_CALL || rec->op == IR_RET || rec->op == IR_IJMP || rec->op == IR_INTRIN ||
-		    rec->op == IR_SWITCH)
+		bool is_call = rec->op == IR_CALL || rec->op == IR_IJMP || (rec->op == IR_RET && !p->f->self);
+		bool takes_state = p->f->self && rec->op == IR_IJMP && p->f->self->result_width != IR_W0;
+		if (((is_loc || is_call) && !is_typed) || takes_state || rec->op == IR_GADDR || rec->op == IR_INTRIN || rec->op == IR_SWITCH)
 			return true;
 	}
 	return false;
@@ -232,13 +316,23 @@ static void put_head(struct cprint_printer *p)
 		cprint_loc(p, i, text);
 		buf_add_ch(text, ')');
 	}
-	buf_add_str(text, p->opts->is_state ? "void " : "\nvoid ");
-	buf_add_str(text, p->opts->name);
-	buf_add_str(text, "(struct ");
-	cprint_machine(m, text);
-	buf_add_str(text, " *m)\n{\n");
+	if (p->f->self) {
+		cprint_prototype(p->f->self, p->opts->name, text);
+		buf_add_str(text, "\n{\n");
+		if (names_state(p)) {
+			buf_add_str(text, "\tstruct ");
+			cprint_machine(m, text);
+			buf_add_str(text, " *const m = scry_m;\n");
+		}
+	} else {
+		buf_add_str(text, p->opts->is_state ? "void " : "\nvoid ");
+		buf_add_str(text, p->opts->name);
+		buf_add_str(text, "(struct ");
+		cprint_machine(m, text);
+		buf_add_str(text, " *m)\n{\n");
+	}
 	cprint_declare_locs(p);
-	if (p->opts->is_state && !names_state(p))
+	if (p->opts->is_state && !p->f->self && !names_state(p))
 		buf_add_str(text, "\t(void)m;\n");
 	cprint_declare_temps(p);
 }
@@ -254,6 +348,9 @@ static void weigh_block(struct cprint_printer *p, uint32_t block)
 	for (uint32_t i = b->first; i + 1 < b->last; i++) {
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
+		/* A result is part of the call's statement, which may have been to be part of its own. */
+		uint32_t call = rec->op == IR_GET && rec->flags & IR_F_TYPED ? p->calls[r] : CPRINT_NONE;
+		bool is_written = call != CPRINT_NONE && !p->values[call].is_inline;
 		if (cprint_is_idle(p, r) || keep_inline(p, r))
 			continue;
 		bool has_temp = rec->op == IR_MEMOP || (p->values[r].use_cnt && ir_op_info((enum ir_op)rec->op)->signature[0] != '-');
@@ -261,7 +358,7 @@ static void weigh_block(struct cprint_printer *p, uint32_t block)
 			p->temps[p->temp_cnt++] = r;
 			p->values[r].temp = p->temp_cnt;
 		}
-		out->cost++;
+		out->cost += !is_written;
 		out->is_expr = out->is_expr && cprint_is_expr(p, rec);
 	}
 }
@@ -332,6 +429,11 @@ static bool printer_init(struct cprint_printer *p, struct arena *a)
 	p->blocks = ARENA_ARRAY(a, struct str_block, f->block_cnt + (size_t)1);
 	p->is_named = ARENA_ARRAY(a, bool, f->block_cnt + (size_t)1);
 	p->origin_lines = ARENA_ARRAY(a, uint32_t, f->origin_cnt + (size_t)1);
+	p->calls = ARENA_RAW_ARRAY(a, uint32_t, f->rec_cnt + (size_t)1);
+	p->pos = ARENA_RAW_ARRAY(a, uint32_t, f->rec_cnt + (size_t)1);
+	if (!p->calls || !p->pos)
+		return false;
+	memset(p->calls, 0xff, f->rec_cnt * sizeof(*p->calls));
 	return p->values && p->temps && p->next_put && p->name_len && p->blocks && p->is_named && p->origin_lines;
 }
 

@@ -50,6 +50,8 @@ struct cprint_opts {
 	bool (*global_of)(void *ctx, uint64_t va, unsigned bits, char *buf, size_t buf_len);
 	/* Adds the text that lies at an address as C would write it; false, or null: none does. */
 	bool (*text_of)(void *ctx, uint64_t va, struct buf *text);
+	/* The name of a function that has a signature. Needed where calls with one are. */
+	void (*typed_name)(void *ctx, uint64_t va, char *buf, size_t buf_len);
 	void *ctx;
 	/* Locations are the state's own members, and only those of class IR_LOC_VAR are variables; else all are variables, which the state
 	 * gets before calls. Not for instructions without C that name a variable's location. */
@@ -68,6 +70,17 @@ _must_use_ struct err *cprint_func(const struct ir_func *f, const struct cprint_
 
 /* What stands before the first function of a file: includes. */
 void cprint_prelude(struct buf *text);
+
+/*
+ * What a function with a signature looks like from outside. Its C gets the state from scry_m of the header.
+ *
+ * The head of its definition, without a line's end: "uint64_t f_1000(uint64_t a0)".
+ */
+void cprint_prototype(const struct ir_sig *sig, const char *name, struct buf *text);
+/* A function that is called with the state, by whoever has none of its own in scry_m, and calls that of `name`; `sig` null: which is, too. */
+void cprint_entry(const struct ir_machine *m, const struct ir_sig *sig, const char *entry, const char *name, struct buf *text);
+/* A function of that signature that calls code with the state: the C of function `state_fn`, or, when that is null, machine code at `va`. */
+void cprint_stub(const struct ir_machine *m, const struct ir_sig *sig, const char *name, uint64_t va, const char *state_fn, struct buf *text);
 
 /* The name of a machine's state in C: "scry_x86_64". */
 void cprint_machine(const struct ir_machine *m, struct buf *text);

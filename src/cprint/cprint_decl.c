@@ -9,9 +9,17 @@
 /* Names in one line of declarations. */
 #define LINE_MAX 12
 
+static bool is_parameter(const struct cprint_printer *p, unsigned loc)
+{
+	for (unsigned i = 0; p->f->self && p->f->params && i < p->f->self->arg_cnt; i++)
+		if (p->f->params[i] == loc)
+			return true;
+	return false;
+}
+
 bool cprint_is_signed_loc(const struct cprint_printer *p, unsigned loc)
 {
-	return p->opts->views && !cprint_is_in_state(p, loc) && p->opts->views->locs[loc] == CPRINT_SIGNED;
+	return p->opts->views && !cprint_is_in_state(p, loc) && !is_parameter(p, loc) && p->opts->views->locs[loc] == CPRINT_SIGNED;
 }
 
 bool cprint_is_signed_value(const struct cprint_printer *p, ir_ref r)
@@ -122,7 +130,7 @@ void cprint_declare_locs(struct cprint_printer *p)
 	struct run r = {.p = p};
 	for (unsigned i = 0; i < m->loc_cnt; i++) {
 		unsigned width = m->locs[i].width;
-		if (!p->name_len[i] || cprint_is_in_state(p, i))
+		if (!p->name_len[i] || cprint_is_in_state(p, i) || is_parameter(p, i))
 			continue;
 		next_name(&r, width, cprint_is_signed_loc(p, i));
 		cprint_loc(p, i, p->text);

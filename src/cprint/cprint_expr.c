@@ -1088,6 +1088,11 @@ static struct expr put_record(struct cprint_printer *p, const struct ir_rec *rec
 	struct expr e;
 	switch (rec->op) {
 	case IR_GET:
+		if (rec->flags & IR_F_TYPED) {
+			if (!cprint_typed_call(p, p->calls[(uint32_t)(rec - p->f->recs)], text))
+				(void)cprint_refuse(p, rec);
+			return of_type((enum ir_width)rec->width, false, P_PRIMARY);
+		}
 		cprint_loc(p, rec->aux, text);
 		return of_type((enum ir_width)rec->width, cprint_is_signed_loc(p, rec->aux), P_PRIMARY);
 	case IR_GADDR:

@@ -5,6 +5,8 @@
 #include "cprint/cprint.h"
 #include "structure/structure.h"
 
+#define CPRINT_NONE UINT32_MAX
+
 /* What the printer knows of a record. */
 struct cprint_value {
 	uint32_t place;  /* order index of the statement that shows it: the last one, if several do */
@@ -38,6 +40,8 @@ struct cprint_printer {
 	uint32_t temp_cnt;
 	struct cprint_global *globals; /* by address and width */
 	uint32_t global_cnt;
+	uint32_t *calls;     /* per record: of a marked GET the call it is the result of; of a marked CALL its result; CPRINT_NONE */
+	uint32_t *pos;       /* per record that is a marked CALL: its place in `order` */
 	struct str_block *blocks; /* per block: the graph its structure is made of */
 	struct str_case *cases;
 	uint32_t case_cnt;
@@ -97,6 +101,8 @@ bool cprint_record(struct cprint_printer *p, const struct ir_rec *rec, enum cpri
 /* Whether a location lies in the state, where calls and unlifted instructions have it. */
 bool cprint_is_in_state(const struct cprint_printer *p, unsigned loc);
 bool cprint_is_pure(const struct ir_func *f, const struct ir_rec *rec);
+/* Whether a record hands over what C does: no statement of its own. */
+bool cprint_is_handed(const struct ir_rec *rec);
 /* Whether a DIV is by a constant that it cannot trap with. */
 bool cprint_is_safe_division(const struct ir_func *f, const struct ir_rec *rec);
 /* The number of a variable of its own. */
@@ -113,6 +119,15 @@ const char *cprint_global(const struct cprint_printer *p, ir_ref addr, enum ir_w
 /* The variables of locations, of values. */
 void cprint_declare_locs(struct cprint_printer *p);
 void cprint_declare_temps(struct cprint_printer *p);
+
+/* What is at an address, as a comment. */
+void cprint_comment(struct cprint_printer *p, ir_ref target);
+
+/* --- signatures (cprint_sig.c) --------------------------------------------------------------------------------- */
+/* A call with a signature, as an expression. */
+bool cprint_typed_call(struct cprint_printer *p, uint32_t r, struct buf *text);
+/* What a function with a signature ends in, for RET and IJMP. */
+bool cprint_typed_leave(struct cprint_printer *p, uint32_t block, const struct ir_rec *end);
 
 /* --- the tree (cprint_tree.c) --------------------------------------------------------------------------------- */
 /* The body of the function. */

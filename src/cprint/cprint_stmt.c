@@ -91,7 +91,7 @@ void cprint_temp(const struct cprint_printer *p, uint32_t r, struct buf *text)
 }
 
 /* --- statements ------------------------------------------------------------------------------------------------- */
-static void put_comment(struct cprint_printer *p, ir_ref target)
+void cprint_comment(struct cprint_printer *p, ir_ref target)
 {
 	uint64_t va;
 	char name[256];
@@ -293,7 +293,7 @@ static bool put_leave(struct cprint_printer *p, const struct ir_rec *rec)
 			return cprint_refuse(p, rec);
 		buf_add_str(p->text, ");");
 	}
-	put_comment(p, rec->a);
+	cprint_comment(p, rec->a);
 	buf_add_ch(p->text, '\n');
 	put_line(p, "return;");
 	return true;
@@ -307,6 +307,8 @@ bool cprint_leave(struct cprint_printer *p, uint32_t block)
 	if (!rec)
 		return false;
 	cprint_map_here(p, rec->origin);
+	if (f->self && (rec->op == IR_RET || rec->op == IR_IJMP))
+		return cprint_typed_leave(p, block, rec);
 	switch (rec->op) {
 	case IR_IJMP:
 		return put_leave(p, rec);
@@ -340,16 +342,36 @@ static bool put_call(struct cprint_printer *p, const struct ir_rec *rec)
 		return cprint_refuse(p, rec);
 	buf_add_ch(p->text, ')');
 	if (p->in_expr) {
-		put_comment(p, rec->a);
+		cprint_comment(p, rec->a);
 		end(p);
 	} else {
 		buf_add_ch(p->text, ';');
-		put_comment(p, rec->a);
+		cprint_comment(p, rec->a);
 		buf_add_ch(p->text, '\n');
 	}
 	if (!p->opts->is_state)
 		put_line(p, "SCRY_LOAD;");
 	return p->f->machine->calls_push || cprint_refuse(p, rec);
+}
+
+/* A call with a signature that is a statement, with its result in a variable when that is used. */
+static bool put_typed_call(struct cprint_printer *p, uint32_t r)
+{
+	uint32_t result = p->calls[r];
+	begin(p);
+	if (result != CPRINT_NONE && p->values[result].temp) {
+		cprint_temp(p, result, p->text);
+		buf_add(p->text, " = ", 3);
+	}
+	if (!cprint_typed_call(p, r, p->text))
+		return cprint_refuse(p, &p->f->recs[r]);
+	end(p);
+	return true;
+}
+
+bool cprint_is_handed(const struct ir_rec *rec)
+{
+	return (rec->op == IR_PUT || rec->op == IR_GET) && rec->flags & IR_F_TYPED;
 }
 
 bool cprint_is_expr(const struct cprint_printer *p, const struct ir_rec *rec)
@@ -360,11 +382,15 @@ bool cprint_is_expr(const struct cprint_printer *p, const struct ir_rec *rec)
 bool cprint_is_idle(const struct cprint_printer *p, uint32_t r)
 {
 	const struct ir_rec *rec = &p->f->recs[r];
+	if (rec->op == IR_PUT && rec->flags & IR_F_TYPED)
+		return true;
 	if (rec->op != IR_PUT)
 		return !p->values[r].use_cnt && cprint_is_pure(p->f, rec);
 	/* A location put back as it was read: nothing happens, and compilers warn. */
 	const struct ir_rec *from = cprint_inline(p, rec->a);
-	return from && from->op == IR_GET && from->aux == rec->aux;
+	if (!from || from->op != IR_GET)
+		return false;
+	return from->flags & IR_F_TYPED ? p->calls[ir_index(rec->a)] == CPRINT_NONE : from->aux == rec->aux;
 }
 
 static bool put_statement(struct cprint_printer *p, uint32_t r)
@@ -384,6 +410,8 @@ static bool put_statement(struct cprint_printer *p, uint32_t r)
 			return false;
 		break;
 	case IR_CALL:
+		if (rec->flags & IR_F_TYPED)
+			return put_typed_call(p, r);
 		return put_call(p, rec);
 	case IR_INTRIN:
 		return put_intrin(p, r);
@@ -411,7 +439,8 @@ bool cprint_block(struct cprint_printer *p, uint32_t block)
 	const struct ir_block *b = &f->blocks[block];
 	for (uint32_t i = b->first; i + 1 < b->last; i++) {
 		uint32_t r = f->order[i];
-		bool is_idle = cprint_is_idle(p, r);
+		/* A result that has a variable was written with its call. */
+		bool is_idle = cprint_is_idle(p, r) || (cprint_is_handed(&f->recs[r]) && !p->values[r].is_inline);
 		if (!is_idle && p->values[r].is_inline)
 			continue;
 		cprint_map_here(p, f->recs[r].origin);

@@ -42,6 +42,7 @@ struct dec_var {
 	uint16_t loc;     /* the machine's location it is of: a parameter's, or where most of its values were put; IR_LOC_NONE: none */
 	uint8_t width;    /* enum ir_width */
 	bool is_entry;    /* holds the entry value of `loc`: set once, first thing in block 0 */
+	bool is_param;    /* is a parameter of the function, of that location; set there and may be set again */
 	bool is_slot;     /* was in memory of the frame, at `slot` */
 	int64_t slot;     /* bytes from the stack pointer at entry */
 	uint64_t va;      /* of the first instruction that sets it, by address */
@@ -76,6 +77,12 @@ struct dec_opts {
 	bool (*is_start)(void *ctx, uint64_t va);
 	/* Bytes of memory that never change, at an address of the file: `len` of them into `out`; false: not so. Null: none. */
 	bool (*rodata)(void *ctx, uint64_t va, void *out, size_t len);
+	/* The signature of the function at an address: what calls of it hand over as arguments and take as result. False, or null: none, it
+	 * is called with the state. */
+	bool (*sig)(void *ctx, uint64_t va, struct ir_sig *ret);
+	/* That of the function itself, null: none; and which results beside that its callers want to find in the state, bits by location. */
+	const struct ir_sig *self;
+	const uint64_t *leaves; /* DEC_LOC_WORDS; null: all that may be results */
 	/* Called behind each pass with the form it left, for judges; null: nobody. False: stop here. */
 	bool (*after)(void *ctx, unsigned pass, struct ir_func *f);
 	void *ctx;
@@ -122,6 +129,9 @@ const char *dec_rule_name(unsigned rule);
  */
 _must_use_ struct err *dec_run(struct ir_func *lifted, const struct dec_opts *opts, struct dec_func *ret);
 
+/* What the convention says of a callee of which nothing else is known. */
+void dec_callee_conventional(const struct ir_machine *m, struct dec_callee *ret);
+
 /* A callee that takes `args` (at most 6) arguments, all of them in general registers, and nothing else. */
 void dec_callee_plain(const struct ir_machine *m, unsigned args, struct dec_callee *ret);
 
@@ -139,19 +149,33 @@ struct dec_proto {
 	uint8_t ints[6], vecs[8];        /* bits used of each parameter in general and vector registers; 0: taken, not used */
 	uint8_t int_cnt, vec_cnt;        /* parameters there, gaps filled */
 	uint8_t stack_cnt;               /* eightbytes of parameters on the stack */
+	bool is_noreturn;                /* of callees: nothing comes back from it */
+	bool reads_return;               /* uses its return address otherwise than to return */
 	bool is_variadic;                /* the counts are those of the parameters with names */
 	uint8_t result;                  /* enum dec_result; what it may be, as long as is_sure is not set */
 	uint8_t result_bits;
+	uint64_t flows[DEC_LOC_WORDS];   /* locations whose entry value may be there when something is called of which nothing is known */
+	uint8_t may;                     /* DEC_L_*: places that hold something of its own, or of a callee that gives it, at every return */
+	uint8_t more;                    /* bits DEC_L_*: a second place of the result */
 	bool is_sure;                    /* its code says what the result is; else callers say */
 	uint64_t changes[DEC_LOC_WORDS]; /* locations that may hold something else when it returns */
+};
+
+/* Places of results. */
+enum { DEC_L_RAX = 1, DEC_L_RDX = 2, DEC_L_XMM0 = 4, DEC_L_ST0 = 8, DEC_L_XMM1 = 16, DEC_L_ST1 = 32, DEC_L_ALL = 63 };
+
+/* What is used behind a call of what it left there. */
+struct dec_wants {
+	uint8_t places;   /* DEC_L_* */
+	uint8_t rax_bits; /* low bits of rax */
 };
 
 struct dec_proto_opts {
 	/* What is known of the function at an address; false: nothing. Without `changes` it changes what the convention lets it. */
 	bool (*known)(void *ctx, uint64_t va, struct dec_proto *ret);
-	/* Told of each call of an address: the result that is used behind it (DEC_R_NONE: none), and whether that is only as what the
-	 * function itself may give. May be null. */
-	void (*wants)(void *ctx, uint64_t va, enum dec_result result, bool is_through);
+	/* Told of calls of an address: what is used behind it, if anything; and with `is_through` what is when all that the function may leave
+	 * at its end is. May be null. */
+	void (*wants)(void *ctx, uint64_t va, const struct dec_wants *w, bool is_through);
 	void *ctx;
 };
 

@@ -60,6 +60,13 @@ struct dec_callee dec_callee_at(struct dec *d, const struct ir_func *f, const st
 	return k->callee;
 }
 
+void dec_callee_conventional(const struct ir_machine *m, struct dec_callee *ret)
+{
+	struct dec_conv conv;
+	dec_conv_of(m, &conv);
+	*ret = conventional(&conv);
+}
+
 void dec_callee_plain(const struct ir_machine *m, unsigned args, struct dec_callee *ret)
 {
 	struct dec_conv conv;
@@ -74,8 +81,6 @@ void dec_callee_plain(const struct ir_machine *m, unsigned args, struct dec_call
 	if (!conv.int_arg_cnt)
 		return;
 	memcpy(ret->reads, reads.w, sizeof(ret->reads));
-	/* One that gives no result may leave alone where it would be. */
-	memcpy(ret->may_keep, conv.results.w, sizeof(ret->may_keep));
 	ret->stack_args = 0;
 }
 
@@ -92,6 +97,7 @@ struct args {
 	uint8_t *is_done;
 	int32_t end;         /* of what is read */
 	bool is_known;
+	bool reads_return;
 };
 
 static int32_t off_of(const struct args *s, ir_ref r)
@@ -137,6 +143,7 @@ static void look_at(struct args *s, uint32_t id)
 	case IR_LOAD:
 		if (at != OFF_NONE && at + len > s->end)
 			s->end = at + len;
+		s->reads_return |= at != OFF_NONE && at + len > 0 && at < (int32_t)s->d->conv.ptr_bytes;
 		return;
 	case IR_CALL: {
 		struct dec_callee c = dec_callee_at(s->d, s->f, rec);
@@ -192,7 +199,7 @@ static bool comes_round(const struct args *s, uint32_t p, uint32_t b)
 	return true;
 }
 
-int32_t dec_stack_args(struct dec *d)
+int32_t dec_stack_args(struct dec *d, bool *ret_reads_return)
 {
 	struct args s = {.d = d, .f = d->f, .end = (int32_t)d->conv.ptr_bytes, .is_known = true};
 	uint32_t n = d->f->machine->loc_cnt;
@@ -218,6 +225,8 @@ int32_t dec_stack_args(struct dec *d)
 				s.is_known &= s.g.rpo_at[s.g.preds.list[p]] == UINT32_MAX || comes_round(&s, s.g.preds.list[p], b);
 		}
 	}
+	if (ret_reads_return)
+		*ret_reads_return = s.reads_return;
 	return s.is_known ? s.end - (int32_t)d->conv.ptr_bytes : -1;
 }
 
@@ -226,6 +235,6 @@ void dec_callee_of(struct ir_func *lifted, const struct dec_opts *opts, struct d
 	struct dec d = {.opts = opts, .arena = lifted->arena, .f = lifted, .step_limit = UINT32_MAX};
 	dec_conv_of(lifted->machine, &d.conv);
 	struct err *e = dec_ssa_effects(&d, ret);
-	ret->stack_args = e ? -1 : dec_stack_args(&d);
+	ret->stack_args = e ? -1 : dec_stack_args(&d, NULL);
 	err_free(e);
 }

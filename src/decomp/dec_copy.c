@@ -13,6 +13,9 @@ struct ir_func *dec_func_like(struct ir_func *f, struct arena *a)
 	struct ir_func *o = ir_func_new(a, f->machine, f->va);
 	if (!o)
 		return NULL;
+	o->self = f->self;
+	o->sigs = f->sigs;
+	o->sig_cnt = f->sig_cnt;
 	o->origins = f->origins;
 	o->origin_cnt = o->origin_cap = f->origin_cnt;
 	o->intrins = f->intrins;

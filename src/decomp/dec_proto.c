@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { L_RAX, L_RDX, L_XMM0, L_ST0, L_CNT }; /* where results are */
+enum { L_RAX, L_RDX, L_XMM0, L_ST0, L_XMM1, L_ST1, L_CNT }; /* where results are, in the order of DEC_L_RAX and so on */
 enum { D_ENTRY = 1, D_JUNK = 2, D_CALL = 4, D_USED = 8, D_FRESH = 16 }; /* how what is there came there */
 
 struct proto {
@@ -128,6 +128,13 @@ static bool callee(const struct proto *p, const struct ir_rec *rec, uint64_t *re
 	return false;
 }
 
+static bool comes_back(const struct proto *p, const struct ir_rec *rec)
+{
+	struct dec_proto c;
+	uint64_t va;
+	return !callee(p, rec, &va, &c) || !c.is_noreturn;
+}
+
 static bool in_words(const uint64_t *w, unsigned loc)
 {
 	return w[loc / 64] >> loc % 64 & 1;
@@ -135,11 +142,23 @@ static bool in_words(const uint64_t *w, unsigned loc)
 
 static void tell(struct proto *p, uint64_t va)
 {
-	const uint8_t *n = p->now;
-	enum dec_result r = n[p->result[L_RDX]] && n[p->result[L_RAX]] ? DEC_R_PAIR : n[p->result[L_RAX]] ? DEC_R_INT
-			    : n[p->result[L_XMM0]] ? DEC_R_VEC : n[p->result[L_ST0]] ? DEC_R_X87 : DEC_R_NONE;
-	if (p->is_telling && p->opts->wants && va != UINT64_MAX)
-		p->opts->wants(p->opts->ctx, va, r, p->is_through);
+	struct dec_wants w = {.rax_bits = p->now[p->result[L_RAX]]};
+	for (unsigned k = 0; k < L_CNT; k++)
+		w.places |= (uint8_t)((p->now[p->result[k]] != 0) << k);
+	if (p->is_telling && p->opts->wants && va != UINT64_MAX && w.places)
+		p->opts->wants(p->opts->ctx, va, &w, p->is_through);
+}
+
+/* Whether the number of vector arguments is said before a call, which is done right there: no call leaves it as it was. */
+static bool says_vectors(const struct proto *p, uint32_t block, uint32_t at)
+{
+	for (uint32_t i = at; i > p->f->blocks[block].first; i--) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i - 1]];
+		if (rec->op == IR_CALL || rec->op == IR_PUT)
+			if (rec->op == IR_CALL || rec->aux == p->result[L_RAX])
+				return rec->op == IR_PUT;
+	}
+	return false;
 }
 
 static void need_call(struct proto *p, uint32_t block, uint32_t at, const struct ir_rec *rec)
@@ -160,7 +179,7 @@ static void need_call(struct proto *p, uint32_t block, uint32_t at, const struct
 	}
 	for (unsigned k = 0; k < c.vec_cnt; k++)
 		p->now[p->vec[k]] = p->now[p->vec[k]] > c.vecs[k] ? p->now[p->vec[k]] : c.vecs[k];
-	if (!is_known || c.is_variadic)
+	if ((!is_known || c.is_variadic) && says_vectors(p, block, at))
 		p->now[p->result[L_RAX]] = 8;
 	want(p, rec->a, 255);
 }
@@ -182,7 +201,10 @@ static void need_rec(struct proto *p, uint32_t block, uint32_t at)
 		need_end(p);
 		return;
 	case IR_IJMP:
-		need_end(p);
+		if (comes_back(p, rec))
+			need_end(p);
+		else
+			memset(p->now, 0, p->f->machine->loc_cnt);
 		need_call(p, block, at, rec);
 		return;
 	case IR_CALL:
@@ -272,12 +294,25 @@ static void def_call(struct proto *p, const struct ir_rec *rec, uint8_t *now)
 	callee(p, rec, &va, &c);
 	for (unsigned k = 0; k < L_CNT; k++) {
 		bool is_result = (k == L_RAX && (c.result == DEC_R_INT || c.result == DEC_R_PAIR)) || (k == L_RDX && c.result == DEC_R_PAIR) ||
-				 (k == L_XMM0 && c.result == DEC_R_VEC) || (k == L_ST0 && c.result == DEC_R_X87);
+				 (k == L_XMM0 && c.result == DEC_R_VEC) || (k == L_ST0 && c.result == DEC_R_X87) ||
+				 (k != L_RDX && c.more >> k & 1);
 		if (in_words(c.changes, p->result[k]))
 			now[k] = is_result ? D_CALL : D_JUNK;
 		if (is_result)
 			wider(&p->ret_bits[k], c.result_bits);
 	}
+}
+
+/* Whether what is put into a register was popped: that makes room, and what was there is no result. */
+static bool is_popped(const struct proto *p, uint32_t block, const struct ir_rec *put)
+{
+	const struct ir_rec *from = dec_rec(p->f, put->a);
+	for (uint32_t i = p->f->blocks[block].first; from && from->op == IR_LOAD && i < p->f->blocks[block].last; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+		if (rec->op == IR_PUT && rec->origin == put->origin && rec->aux == p->f->machine->sp_loc)
+			return true;
+	}
+	return false;
 }
 
 /* Whether the instruction of a record sets rax, too: a division, or a product. */
@@ -306,10 +341,10 @@ static void def_block(struct proto *p, uint32_t b, uint8_t *now)
 				continue;
 			bool is_used = p->need[p->f->order[i]] || (ir_tag(rec->a) == IR_TAG_VALUE && p->need[ir_index(rec->a)]);
 			/* One that is set for a call, as the number of vector arguments is, does not reach a return. */
-			now[k] = is_used || (k == L_RDX && is_by_way(p, b, rec)) ? D_USED : D_FRESH;
+			now[k] = is_popped(p, b, rec) ? D_JUNK : is_used || (k == L_RDX && is_by_way(p, b, rec)) ? D_USED : D_FRESH;
 			wider(&p->own_bits[k], width_of(p, rec->a));
 		}
-		for (unsigned k = 0; k < L_CNT && (rec->op == IR_RET || rec->op == IR_IJMP); k++)
+		for (unsigned k = 0; k < L_CNT && (rec->op == IR_RET || (rec->op == IR_IJMP && comes_back(p, rec))); k++)
 			p->ret_defs[k] |= now[k];
 	}
 }
@@ -355,6 +390,7 @@ static void find_result(struct proto *p, struct dec_proto *ret)
 		may[k] = p->ret_defs[k] && !(p->ret_defs[k] & (D_ENTRY | D_JUNK));
 		is_fresh[k] = may[k] && p->ret_defs[k] & D_FRESH;
 		wider(&p->ret_bits[k], p->own_bits[k]);
+		ret->may |= (uint8_t)(may[k] << k);
 	}
 	settle(p, may, is_fresh);
 	static const uint8_t kinds[] = {[L_RAX] = DEC_R_INT, [L_XMM0] = DEC_R_VEC, [L_ST0] = DEC_R_X87};
@@ -370,6 +406,9 @@ static void find_result(struct proto *p, struct dec_proto *ret)
 		}
 	if (ret->result == DEC_R_INT && ret->is_sure && is_fresh[L_RDX])
 		ret->result = DEC_R_PAIR;
+	bool is_mixed = ret->result == DEC_R_VEC && is_fresh[L_RAX];
+	ret->more = (uint8_t)(is_mixed ? DEC_L_RAX : ret->result == DEC_R_PAIR ? DEC_L_RDX : ret->result == DEC_R_VEC && is_fresh[L_XMM1] ? DEC_L_XMM1
+			      : ret->result == DEC_R_X87 && is_fresh[L_ST1] ? DEC_L_ST1 : 0);
 	ret->is_sure |= !ret->result;
 }
 
@@ -416,8 +455,46 @@ static void find_params(struct proto *p, struct dec_proto *ret)
 		ret->vec_cnt = 0;
 		return;
 	}
-	int32_t bytes = dec_stack_args(&p->d);
+	int32_t bytes = dec_stack_args(&p->d, &ret->reads_return);
 	ret->stack_cnt = (uint8_t)(bytes < 0 ? 0 : bytes > 8 * 64 ? 64 : (bytes + 7) / 8);
+}
+
+/* What holds its entry value behind a block. */
+static void flow_block(struct proto *p, uint32_t b, struct dec_set *now, struct dec_proto *ret)
+{
+	for (uint32_t i = p->f->blocks[b].first; i < p->f->blocks[b].last; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+		struct dec_proto c;
+		uint64_t va;
+		if (rec->op == IR_PUT)
+			now->w[rec->aux / 64] &= ~((uint64_t)1 << rec->aux % 64);
+		if (rec->op != IR_CALL && rec->op != IR_IJMP)
+			continue;
+		bool is_known = callee(p, rec, &va, &c) && !c.is_variadic;
+		for (unsigned k = 0; k < DEC_LOC_WORDS; k++) {
+			ret->flows[k] |= now->w[k] & (is_known ? c.flows[k] : UINT64_MAX);
+			now->w[k] &= ~c.changes[k];
+		}
+	}
+}
+
+static bool find_flows(struct proto *p, struct dec_proto *ret)
+{
+	struct dec_set *out = ARENA_ARRAY(p->d.arena, struct dec_set, p->f->block_cnt + (size_t)1);
+	for (bool changed = out != NULL; changed;) {
+		changed = false;
+		for (uint32_t i = 0; i < p->g.rpo_cnt; i++) {
+			uint32_t b = p->g.rpo[i];
+			struct dec_set now = b == 0 ? p->d.conv.args : (struct dec_set){{0}};
+			for (uint32_t k = p->g.preds.first[b]; k < p->g.preds.first[b + 1]; k++)
+				for (unsigned w = 0; w < DEC_LOC_WORDS; w++)
+					now.w[w] |= out[p->g.preds.list[k]].w[w];
+			flow_block(p, b, &now, ret);
+			changed |= memcmp(&now, &out[b], sizeof(now)) != 0;
+			out[b] = now;
+		}
+	}
+	return out != NULL;
 }
 
 static void find_changes(struct proto *p, struct dec_proto *ret)
@@ -442,7 +519,7 @@ static void find_changes(struct proto *p, struct dec_proto *ret)
 struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *opts, struct dec_proto *ret)
 {
 	static const struct dec_opts none;
-	static const char names[L_CNT][5] = {"rax", "rdx", "xmm0", "f7"};
+	static const char names[L_CNT][5] = {"rax", "rdx", "xmm0", "f7", "xmm1", "f6"};
 	struct arena *a = lifted->arena;
 	struct proto p = {.d = {.opts = &none, .arena = a, .f = lifted, .step_limit = UINT32_MAX}, .f = lifted, .opts = opts};
 	const struct ir_machine *m = lifted->machine;
@@ -466,16 +543,23 @@ struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *op
 	find_needs(&p);
 	find_result(&p, ret);
 	find_changes(&p, ret);
-	bool is_int = ret->result == DEC_R_INT || ret->result == DEC_R_PAIR;
+	if (!find_flows(&p, ret))
+		return &err_nomem;
 	if (ret->result && ret->is_sure) {
 		p.at_end[ret->result == DEC_R_VEC ? L_XMM0 : ret->result == DEC_R_X87 ? L_ST0 : L_RAX] = ret->result_bits;
-		p.at_end[L_RDX] = ret->result == DEC_R_PAIR ? 64 : 0;
+		for (unsigned k = 0; k < L_CNT; k++)
+			if (ret->more >> k & 1)
+				p.at_end[k] = 128;
 		find_needs(&p);
 	}
 	find_params(&p, ret);
 	tell_all(&p, false);
-	if (ret->result && !ret->is_sure) {
-		p.at_end[is_int ? L_RAX : ret->result == DEC_R_VEC ? L_XMM0 : L_ST0] = ret->result_bits;
+	/* What a caller may want of it that is a callee's. */
+	bool has_call = false;
+	for (uint32_t i = 0; i < lifted->order_cnt && !has_call; i++)
+		has_call = lifted->recs[lifted->order[i]].op == IR_CALL || lifted->recs[lifted->order[i]].op == IR_IJMP;
+	if (has_call && opts->wants) {
+		memset(p.at_end, 128, sizeof(p.at_end));
 		find_needs(&p);
 		tell_all(&p, true);
 	}

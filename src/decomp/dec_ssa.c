@@ -11,6 +11,10 @@
  * differ, a loop's head one for each that is live.
  *
  * What the state of the machine holds is followed beside it: a PUT of what is there already is not made.
+ *
+ * A function with a signature has its parameters from C and not from the state, and so have callees with one their arguments, which stand
+ * as marked PUTs right before the call; results are marked, too. No return address is pushed for it: the state's stack pointer is the one
+ * before that. A jump out where the stack is as at the entry is its call and return.
  */
 
 struct phi {
@@ -39,6 +43,10 @@ struct ssa {
 	uint32_t phi_cnt, phi_cap;
 	ir_ref entry_sp;
 	bool is_reads_only;           /* what happens to values at returns does not count */
+	const struct ir_sig *self;    /* null: none */
+	bool is_lost;                 /* has a signature, and leaves with the stack in another place */
+	bool *sp_has_phi;             /* per block */
+	bool trusts_sp;               /* loops leave the stack pointer as it was at their heads; whether they do is seen at the end */
 };
 
 struct err *dec_budget(const struct dec *d)
@@ -98,9 +106,19 @@ static struct dec_set kills_of(const struct ssa *s, const struct ir_rec *call)
 	return and_of(minus_of(set_of(c.changes), &kept), &s->used);
 }
 
+/* What callers find in the state. */
+static struct dec_set left_of(const struct ssa *s)
+{
+	struct dec_set results = s->d->opts->leaves ? set_of(s->d->opts->leaves) : s->d->conv.results;
+	return and_of(or_of(results, &s->d->conv.keeps), &s->used);
+}
+
 static struct dec_set ends_of(const struct ssa *s)
 {
-	return and_of(or_of(s->d->conv.results, &s->d->conv.keeps), &s->used);
+	struct dec_set r = left_of(s);
+	if (s->self && s->self->result_width != IR_W0 && dec_set_has(&s->used, s->self->result))
+		dec_set_add(&r, s->self->result);
+	return r;
 }
 
 /* One record, backwards. */
@@ -205,6 +223,22 @@ static void touch(struct ssa *s, struct dec_set *touched, unsigned loc)
 	dec_set_add(touched, loc);
 }
 
+static bool has_sig(const struct ssa *s, const struct ir_rec *rec, struct ir_sig *ret)
+{
+	uint64_t va;
+	bool is_number = rec->flags & IR_F_COMPUTED && ir_tag(rec->a) == IR_TAG_CONST;
+	const struct dec_opts *o = s->d->opts;
+	return o->sig && !is_number && dec_target(s->f, rec->a, &va) && o->sig(o->ctx, va, ret);
+}
+
+static void use_sig(struct ssa *s, const struct ir_sig *sig)
+{
+	for (unsigned i = 0; i < sig->arg_cnt; i++)
+		use_loc(s, sig->args[i].loc);
+	if (sig->result_width != IR_W0)
+		use_loc(s, sig->result);
+}
+
 static struct err *look(struct ssa *s)
 {
 	const struct ir_func *f = s->f;
@@ -212,6 +246,9 @@ static struct err *look(struct ssa *s)
 		return err_new(ERR_UNSUPPORTED, "%s has more locations than sets of them", f->machine->name);
 	memset(s->number, 0xff, sizeof(s->number));
 	use_loc(s, f->machine->sp_loc);
+	/* Not in the state, where callees may look for them; and what one callee gives is another's argument, or the result. */
+	if (s->self)
+		use_sig(s, s->self);
 	s->loop_safe = s->d->conv.keeps;
 	s->loop_safe.w[f->machine->sp_loc / 64] &= ~((uint64_t)1 << f->machine->sp_loc % 64);
 	struct dec_set touched = {{0}};
@@ -220,6 +257,9 @@ static struct err *look(struct ssa *s)
 		if (rec->op == IR_GET || rec->op == IR_PUT)
 			use_loc(s, rec->aux);
 		bool is_rounding = rec->op == IR_PUT && is_control(f, rec->aux);
+		struct ir_sig sig;
+		if ((rec->op == IR_CALL || rec->op == IR_IJMP) && has_sig(s, rec, &sig))
+			use_sig(s, &sig);
 		if (rec->op == IR_CALL)
 			touched = or_of(touched, &s->d->conv.args);
 		if (rec->op == IR_PHI)
@@ -332,6 +372,62 @@ static ir_ref get_loc(struct ssa *s, unsigned loc)
 	return dec_put_rec(&s->b, &get);
 }
 
+static ir_ref get_narrow(struct ssa *s, unsigned loc, unsigned width)
+{
+	const struct ir_rec get = {.op = IR_GET, .width = (uint8_t)width, .flags = IR_F_TYPED, .a = IR_REF_NONE, .b = IR_REF_NONE, .c = IR_REF_NONE,
+				   .aux = loc};
+	return dec_put_rec(&s->b, &get);
+}
+
+/* As wide as the location it is of. */
+static ir_ref widened(struct ssa *s, unsigned loc, ir_ref v)
+{
+	const struct ir_rec wide = {.op = IR_ZEXT, .width = s->f->machine->locs[loc].width, .a = v, .b = IR_REF_NONE, .c = IR_REF_NONE};
+	return ir_ref_width(s->b.f, v) == wide.width ? v : dec_op(&s->b, &wide);
+}
+
+static void put_typed(struct ssa *s, unsigned loc, unsigned width, ir_ref v)
+{
+	struct ir_rec part = {.op = IR_EXTRACT, .width = (uint8_t)width, .a = v, .b = IR_REF_NONE, .c = IR_REF_NONE};
+	const struct ir_rec put = {.op = IR_PUT, .width = (uint8_t)width, .flags = IR_F_TYPED,
+				   .a = width == s->f->machine->locs[loc].width ? v : dec_op(&s->b, &part), .b = IR_REF_NONE, .c = IR_REF_NONE,
+				   .aux = loc};
+	dec_put_rec(&s->b, &put);
+}
+
+static const struct ir_sig_arg *arg_at(const struct ir_sig *sig, unsigned loc)
+{
+	for (unsigned i = 0; sig && i < sig->arg_cnt; i++)
+		if (sig->args[i].loc == loc)
+			return &sig->args[i];
+	return NULL;
+}
+
+static ir_ref moved(struct ssa *s, ir_ref sp, int64_t by)
+{
+	enum ir_width w = (enum ir_width)s->f->machine->addr_width;
+	return dec_op2(&s->b, IR_ADD, w, sp, ir_const(s->b.f, w, (uint64_t)by));
+}
+
+/* What is in a location when the function begins, or the parameter that is. */
+static ir_ref begin_loc(struct ssa *s, unsigned loc)
+{
+	const struct ir_sig_arg *arg = arg_at(s->self, loc);
+	return arg ? get_narrow(s, loc, arg->width) : get_loc(s, loc);
+}
+
+/* Behind all of that. */
+static void begin_def(struct ssa *s, uint32_t k)
+{
+	unsigned loc = s->locs[k];
+	if (arg_at(s->self, loc)) {
+		s->st[k] = IR_REF_NONE;
+		s->def[k] = widened(s, loc, s->def[k]);
+	} else if (s->self && loc == s->f->machine->sp_loc) {
+		s->def[k] = moved(s, s->st[k], -(int64_t)s->d->conv.ptr_bytes);
+	}
+}
+
 static void enter(struct ssa *s, uint32_t block)
 {
 	const struct ir_func *f = s->f;
@@ -343,13 +439,19 @@ static void enter(struct ssa *s, uint32_t block)
 		if (block == 0) {
 			/* Kept ones too: to know that the state holds them. */
 			if (is_live || dec_set_has(&s->d->conv.keeps, s->locs[k]))
-				s->def[k] = s->st[k] = get_loc(s, s->locs[k]);
+				s->def[k] = s->st[k] = begin_loc(s, s->locs[k]);
 			continue;
 		}
 		ir_ref v = common(s, s->defs, block, k, &all_done);
+		all_done |= s->trusts_sp && s->locs[k] == f->machine->sp_loc;
 		if (is_live)
 			s->def[k] = all_done && v != IR_REF_NONE ? v : new_phi(s, block, k);
+		if (is_live && s->locs[k] == f->machine->sp_loc)
+			s->sp_has_phi[block] = !all_done || v == IR_REF_NONE;
 	}
+	for (uint32_t k = 0; k < s->loc_cnt && block == 0; k++)
+		if (s->def[k] != IR_REF_NONE)
+			begin_def(s, k);
 	for (uint32_t k = 0; k < s->loc_cnt && block != 0; k++) {
 		bool all_done;
 		ir_ref v = common(s, s->state, block, k, &all_done);
@@ -403,10 +505,56 @@ static void put_state(struct ssa *s, const struct dec_set *set)
 	s->b.f->cur_origin = here;
 }
 
+/* The callee's signature, by its number; false: it has none. */
+static bool find_sig(struct ssa *s, const struct ir_rec *rec, uint32_t *ret)
+{
+	struct ir_sig sig;
+	if (!has_sig(s, rec, &sig))
+		return false;
+	struct ir_func *f = s->b.f;
+	if (!(f->sig_cnt & (f->sig_cnt - 1))) {
+		struct ir_sig *list = ARENA_RAW_ARRAY(s->d->arena, struct ir_sig, f->sig_cnt ? 2 * (size_t)f->sig_cnt : 1);
+		if (!list)
+			return false;
+		if (f->sig_cnt)
+			memcpy(list, f->sigs, f->sig_cnt * sizeof(*list));
+		f->sigs = list;
+	}
+	*ret = f->sig_cnt;
+	f->sigs[f->sig_cnt++] = sig;
+	return true;
+}
+
+/* Arguments, all made before the first is handed over. */
+static void put_args(struct ssa *s, const struct ir_sig *sig)
+{
+	for (unsigned i = 0; i < sig->arg_cnt; i++) {
+		uint32_t k = s->number[sig->args[i].loc];
+		unsigned loc = sig->args[i].loc;
+		enum ir_width w = (enum ir_width)s->f->machine->locs[loc].width;
+		put_typed(s, loc, sig->args[i].width, k == UINT16_MAX ? ir_const(s->b.f, w, 0) : def_of(s, k));
+	}
+	for (unsigned i = 0; i < sig->arg_cnt; i++)
+		if (s->number[sig->args[i].loc] != UINT16_MAX)
+			s->st[s->number[sig->args[i].loc]] = IR_REF_NONE;
+}
+
+static struct dec_set without_args(struct dec_set set, const struct ir_sig *sig)
+{
+	for (unsigned i = 0; i < sig->arg_cnt; i++)
+		set.w[sig->args[i].loc / 64] &= ~((uint64_t)1 << sig->args[i].loc % 64);
+	return set;
+}
+
 static void put_call(struct ssa *s, const struct ir_rec *rec)
 {
 	struct dec_set reads = reads_of(s, rec), changes = changes_of(s, rec), kills = kills_of(s, rec);
 	struct dec_set more = and_of(minus_of(changes, &kills), &s->call_live[s->call_cnt - 1]);
+	uint32_t number = 0;
+	bool is_typed = find_sig(s, rec, &number);
+	const struct ir_sig sig = is_typed ? s->b.f->sigs[number] : (struct ir_sig){0};
+	if (is_typed)
+		reads = without_args(reads, &sig);
 	/* Said before each call, for those who want to know where its arguments are. */
 	s->st[s->number[s->f->machine->sp_loc]] = IR_REF_NONE;
 	put_state(s, &reads);
@@ -417,7 +565,15 @@ static void put_call(struct ssa *s, const struct ir_rec *rec)
 	call.b = mapped(s, rec->b);
 	if (ir_tag(rec->a) == IR_TAG_VALUE)
 		call.flags |= IR_F_COMPUTED;
+	if (is_typed) {
+		put_args(s, &sig);
+		call.flags |= IR_F_TYPED;
+		call.aux = number;
+	}
 	dec_put_rec(&s->b, &call);
+	uint32_t result = sig.result_width != IR_W0 ? s->number[sig.result] : UINT16_MAX;
+	if (result != UINT16_MAX)
+		s->st[result] = IR_REF_NONE;
 	const struct dec_set *live = &s->call_live[--s->call_cnt];
 	for (uint32_t k = 0; k < s->loc_cnt; k++) {
 		unsigned loc = s->locs[k];
@@ -426,7 +582,10 @@ static void put_call(struct ssa *s, const struct ir_rec *rec)
 		s->def[k] = s->st[k] = IR_REF_NONE;
 		if (!dec_set_has(live, loc))
 			continue;
-		s->def[k] = s->st[k] = get_loc(s, loc);
+		if (k == result)
+			s->def[k] = widened(s, loc, get_narrow(s, loc, sig.result_width));
+		else
+			s->def[k] = s->st[k] = get_loc(s, loc);
 	}
 }
 
@@ -436,17 +595,48 @@ static void put_jump_out(struct ssa *s, const struct ir_rec *rec)
 	uint64_t va;
 	const struct dec_opts *o = s->d->opts;
 	struct dec_set set = s->used;
-	if (o->is_start && dec_target(s->f, rec->a, &va) && o->is_start(o->ctx, va) && s->def[s->number[s->f->machine->sp_loc]] == s->entry_sp) {
+	uint32_t sp = s->number[s->f->machine->sp_loc], number = 0;
+	bool is_call = s->def[sp] == s->entry_sp, is_typed = is_call && find_sig(s, rec, &number);
+	if (o->is_start && dec_target(s->f, rec->a, &va) && o->is_start(o->ctx, va) && is_call) {
 		/* What it leaves alone is what our caller finds. */
-		struct dec_set reads = reads_of(s, rec), ends = ends_of(s);
+		struct dec_set reads = reads_of(s, rec), ends = s->self ? left_of(s) : ends_of(s);
 		set = or_of(reads, &ends);
 	}
+	s->is_lost |= s->self && !is_call;
+	/* One without a signature is called with its own, and takes over its return address. */
+	is_typed &= s->self != NULL;
+	if (s->self)
+		s->def[sp] = moved(s, s->def[sp], s->d->conv.ptr_bytes);
+	if (is_typed)
+		set = without_args(set, &s->b.f->sigs[number]);
 	put_state(s, &set);
 	struct ir_rec jump = *rec;
 	jump.a = mapped(s, rec->a);
 	if (ir_tag(rec->a) == IR_TAG_VALUE)
 		jump.flags |= IR_F_COMPUTED;
+	if (is_typed) {
+		put_args(s, &s->b.f->sigs[number]);
+		jump.flags |= IR_F_TYPED;
+		jump.aux = number;
+	}
 	dec_put_rec(&s->b, &jump);
+}
+
+static void put_return(struct ssa *s, const struct ir_rec *rec)
+{
+	struct dec_set set = s->self ? left_of(s) : ends_of(s);
+	uint32_t sp = s->number[s->f->machine->sp_loc];
+	if (s->self) {
+		s->is_lost |= rec->aux != 0;
+		s->def[sp] = moved(s, s->def[sp], s->d->conv.ptr_bytes);
+	}
+	put_state(s, &set);
+	if (s->self && s->self->result_width != IR_W0) {
+		uint32_t k = s->number[s->self->result];
+		enum ir_width w = (enum ir_width)s->f->machine->locs[s->self->result].width;
+		put_typed(s, s->self->result, s->self->result_width, k == UINT16_MAX ? ir_const(s->b.f, w, 0) : def_of(s, k));
+	}
+	dec_put_rec(&s->b, rec);
 }
 
 /* What the C of an unlifted instruction leaves in the state is not what was there. */
@@ -495,12 +685,9 @@ static void put_any(struct ssa *s, uint32_t id)
 	case IR_CALL:
 		put_call(s, rec);
 		return;
-	case IR_RET: {
-		struct dec_set set = ends_of(s);
-		put_state(s, &set);
-		dec_put_rec(&s->b, &out);
+	case IR_RET:
+		put_return(s, rec);
 		return;
-	}
 	case IR_IJMP:
 		put_jump_out(s, rec);
 		return;
@@ -565,6 +752,7 @@ static struct ir_func *start(struct ssa *s)
 	struct ir_func *o = ir_func_new(s->d->arena, f->machine, f->va);
 	if (!o)
 		return NULL;
+	o->self = s->self;
 	o->origins = f->origins;
 	o->origin_cnt = o->origin_cap = f->origin_cnt;
 	o->intrins = f->intrins;
@@ -643,9 +831,28 @@ struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret)
 	return NULL;
 }
 
-struct err *dec_ssa(struct dec *d)
+/* Whether loops left the stack pointer as it was taken to be at their heads. */
+static bool is_sp_right(const struct ssa *s)
 {
-	struct ssa s = {.d = d, .f = d->f};
+	uint32_t k = s->number[s->f->machine->sp_loc];
+	for (uint32_t i = 1; i < s->g.rpo_cnt; i++) {
+		uint32_t b = s->g.rpo[i];
+		bool all_done;
+		ir_ref v = common(s, s->defs, b, k, &all_done);
+		/* Ways that differ have a join. */
+		for (uint32_t p = s->g.preds.first[b]; p < s->g.preds.first[b + 1] && v == IR_REF_NONE; p++) {
+			uint32_t from = s->g.preds.list[p];
+			if (s->g.rpo_at[from] != UINT32_MAX && s->g.rpo_at[from] >= i && !s->sp_has_phi[b])
+				return false;
+		}
+	}
+	return true;
+}
+
+static struct err *make_ssa(struct dec *d, bool trusts_sp, bool *ret_is_wrong)
+{
+	struct ssa s = {.d = d, .f = d->f, .self = d->opts->self, .trusts_sp = trusts_sp};
+	*ret_is_wrong = false;
 	struct err *e = look(&s);
 	if (e)
 		return e;
@@ -660,8 +867,10 @@ struct err *dec_ssa(struct dec *d)
 	s.state = ARENA_RAW_ARRAY(d->arena, ir_ref, cells + 1);
 	s.put_by = ARENA_RAW_ARRAY(d->arena, uint32_t, s.loc_cnt + (size_t)1);
 	s.is_done = ARENA_ARRAY(d->arena, bool, f->block_cnt + (size_t)1);
+	s.sp_has_phi = ARENA_ARRAY(d->arena, bool, f->block_cnt + (size_t)1);
 	s.map = ARENA_RAW_ARRAY(d->arena, ir_ref, f->rec_cnt + (size_t)1);
-	if (!s.defs || !s.state || !s.put_by || !s.is_done || !s.map || !dec_build_init(&s.b, o, &s.g, f->rec_cnt + 256, d->step_limit - d->steps))
+	if (!s.defs || !s.state || !s.put_by || !s.is_done || !s.sp_has_phi || !s.map ||
+	    !dec_build_init(&s.b, o, &s.g, f->rec_cnt + 256, d->step_limit - d->steps))
 		return &err_nomem;
 	s.b.rules_off = d->opts->rules_off;
 	for (uint32_t i = 0; i < s.g.rpo_cnt && !s.b.failed; i++)
@@ -678,7 +887,20 @@ struct err *dec_ssa(struct dec *d)
 		return &err_nomem;
 	if (s.b.failed)
 		return dec_budget(d);
+	if (trusts_sp && !is_sp_right(&s)) {
+		*ret_is_wrong = true;
+		return NULL;
+	}
+	if (s.is_lost)
+		return err_new(ERR_UNSUPPORTED, "the function at 0x%llx leaves with the stack in another place", (unsigned long long)f->va);
 	fill_phis(&s);
 	d->f = o;
 	return NULL;
+}
+
+struct err *dec_ssa(struct dec *d)
+{
+	bool is_wrong;
+	struct err *e = make_ssa(d, true, &is_wrong);
+	return e || !is_wrong ? e : make_ssa(d, false, &is_wrong);
 }

@@ -174,17 +174,26 @@ static void look_intrin(struct stack *s, const struct ir_rec *rec)
 	}
 }
 
-static void look_put(struct stack *s, const struct ir_rec *rec, uint32_t block)
+/* Where the state's stack pointer is at the entry and at the end: with a signature, above the return address. */
+static int32_t above(const struct stack *s)
+{
+	return s->f->self ? (int32_t)s->d->conv.ptr_bytes : 0;
+}
+
+static void look_put(struct stack *s, const struct ir_rec *rec, uint32_t block, uint32_t pos)
 {
 	const struct ir_rec *end = ir_terminator(s->f, block);
+	bool is_last = true;
+	for (uint32_t i = pos + 1; i < s->f->blocks[block].last; i++)
+		is_last &= s->f->recs[s->f->order[i]].op != IR_PUT || s->f->recs[s->f->order[i]].aux != s->f->machine->sp_loc;
 	int32_t at = off_of(s, rec->a);
 	if (rec->aux != s->f->machine->sp_loc) {
 		escape(s, rec->a);
 		return;
 	}
 	/* What a call or a jump finds as its stack. */
-	bool leaves = end->op == IR_RET || end->op == IR_IJMP;
-	s->has_other_sp |= leaves ? at != 0 : at == OFF_NONE || (s->call_sp != OFF_NONE && s->call_sp != at);
+	bool leaves = is_last && (end->op == IR_RET || end->op == IR_IJMP);
+	s->has_other_sp |= leaves ? at != above(s) : at == OFF_NONE || (s->call_sp != OFF_NONE && s->call_sp != at);
 	if (!leaves) {
 		s->call_sp = at;
 		s->sp_blocks += s->sp_block != block;
@@ -192,7 +201,7 @@ static void look_put(struct stack *s, const struct ir_rec *rec, uint32_t block)
 	}
 	if (at == OFF_NONE)
 		s->is_open = true;
-	else if (end->op == IR_IJMP && at != 0)
+	else if (leaves && end->op == IR_IJMP && at != above(s))
 		s->is_open |= true;
 	s->sp = at;
 }
@@ -216,8 +225,9 @@ static void add_call(struct stack *s, const struct ir_rec *rec)
 	s->calls[s->call_cnt++] = (struct call){s->sp, c.stack_args};
 }
 
-static void look_at(struct stack *s, uint32_t id, uint32_t block)
+static void look_at(struct stack *s, uint32_t pos, uint32_t block)
 {
+	uint32_t id = s->f->order[pos];
 	const struct ir_rec *rec = &s->f->recs[id];
 	unsigned bytes = ir_bits((enum ir_width)rec->width) / 8;
 	switch (rec->op) {
@@ -243,7 +253,7 @@ static void look_at(struct stack *s, uint32_t id, uint32_t block)
 		escape(s, rec->b);
 		return;
 	case IR_PUT:
-		look_put(s, rec, block);
+		look_put(s, rec, block, pos);
 		return;
 	case IR_CMP:
 		return;
@@ -269,7 +279,7 @@ static bool look(struct stack *s)
 		if (f->recs[f->order[i]].aux != f->machine->sp_loc)
 			continue;
 		s->entry_sp = f->order[i];
-		s->off[s->entry_sp] = 0;
+		s->off[s->entry_sp] = above(s);
 	}
 	if (s->entry_sp == UINT32_MAX)
 		return false;
@@ -277,7 +287,7 @@ static bool look(struct stack *s)
 		const struct ir_block *b = &f->blocks[g->rpo[k]];
 		for (uint32_t i = b->first; i < b->last; i++)
 			if (f->recs[f->order[i]].op != IR_PHI)
-				look_at(s, f->order[i], g->rpo[k]);
+				look_at(s, i, g->rpo[k]);
 	}
 	for (uint32_t i = 0; i < f->order_cnt; i++)
 		if (f->recs[f->order[i]].op == IR_PHI)
@@ -508,7 +518,7 @@ static void emit_sp(struct stack *s, int32_t at)
 {
 	struct dec_build *b = &s->c.b;
 	enum ir_width w = (enum ir_width)s->f->machine->addr_width;
-	ir_ref sp = dec_op2(b, IR_ADD, w, s->c.map[s->entry_sp], ir_const(b->f, w, (uint64_t)(int64_t)at));
+	ir_ref sp = dec_op2(b, IR_ADD, w, s->c.map[s->entry_sp], ir_const(b->f, w, (uint64_t)(int64_t)(at - above(s))));
 	const struct ir_rec put = {.op = IR_PUT, .width = (uint8_t)w, .a = sp, .b = IR_REF_NONE, .c = IR_REF_NONE, .aux = s->f->machine->sp_loc};
 	dec_put_rec(b, &put);
 }
@@ -523,7 +533,7 @@ static bool put_sp(struct stack *s, const struct ir_rec *rec)
 	if (rec->op == IR_PUT && rec->aux == s->f->machine->sp_loc)
 		return true;
 	if (rec->op == IR_RET || rec->op == IR_IJMP)
-		emit_sp(s, 0);
+		emit_sp(s, above(s));
 	return false;
 }
 

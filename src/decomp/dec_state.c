@@ -115,6 +115,11 @@ static void forget_intrin(struct state *s, const struct ir_intrin *in)
 static void step(struct state *s, uint32_t id, bool is_final)
 {
 	const struct ir_rec *rec = &s->f->recs[id];
+	/* What goes by C leaves the state as it is, and that may be anything. */
+	if (rec->flags & IR_F_TYPED && (rec->op == IR_GET || rec->op == IR_PUT)) {
+		forget(s, rec->aux);
+		return;
+	}
 	uint32_t k = rec->op == IR_GET || rec->op == IR_PUT ? s->number[rec->aux] : 0;
 	switch (rec->op) {
 	case IR_GET:

@@ -43,6 +43,8 @@ struct vars {
 	ir_ref *map;             /* per record: what it is in `o`, in the block at hand */
 	uint32_t *map_block;
 	uint32_t block;          /* being made */
+	uint32_t entry_end;      /* the function begins with GETs, up to there in `order` */
+	uint16_t *params;        /* variables of parameters */
 	uint32_t *split;         /* per edge of succs: the block between; NONE */
 };
 
@@ -59,6 +61,13 @@ static void want(struct vars *v, uint32_t id)
 		v->number[id] = v->cnt;
 		v->values[v->cnt++] = id;
 	}
+}
+
+/* What is read first in the function: of the state, or of its parameters. */
+static bool is_param(const struct vars *v, uint32_t b, uint32_t pos)
+{
+	const struct ir_rec *rec = &v->f->recs[v->f->order[pos]];
+	return b == 0 && pos < v->entry_end && rec->op == IR_GET && rec->flags & IR_F_TYPED;
 }
 
 struct seen {
@@ -81,6 +90,8 @@ static void find_values(struct vars *v)
 			uint32_t id = f->order[i];
 			const struct ir_rec *rec = &f->recs[id];
 			struct seen s = {v, b};
+			if (is_param(v, b, i))
+				want(v, id);
 			if (rec->op != IR_PHI) {
 				ir_operands(f, rec, see, &s);
 				continue;
@@ -267,14 +278,13 @@ static bool name_vars(struct vars *v)
 	v->var = ARENA_RAW_ARRAY(v->a, uint32_t, v->cnt + (size_t)1);
 	v->locs = ARENA_ARRAY(v->a, struct ir_loc, base + (size_t)v->cnt + 1);
 	v->infos = ARENA_ARRAY(v->a, struct dec_var, v->cnt + (size_t)1);
-	if (!v->var || !v->locs || !v->infos)
+	v->params = ARENA_RAW_ARRAY(v->a, uint16_t, IR_SIG_ARG_MAX);
+	if (!v->var || !v->locs || !v->infos || !v->params)
 		return false;
+	for (unsigned i = 0; i < IR_SIG_ARG_MAX; i++)
+		v->params[i] = IR_LOC_NONE;
 	memcpy(v->locs, f->machine->locs, base * sizeof(*v->locs));
 	memset(v->var, 0xff, v->cnt * sizeof(*v->var));
-	/* Entry values come before anything happens. */
-	uint32_t entry_end = f->blocks[0].first;
-	while (entry_end + 1 < f->blocks[0].last && f->recs[f->order[entry_end]].op == IR_GET)
-		entry_end++;
 	/* In the order of their first definitions' addresses: values are found in the order of blocks, which is that of addresses. */
 	for (uint32_t k = 0; k < v->cnt; k++) {
 		uint32_t t = top(v, k), id = v->values[k];
@@ -286,18 +296,25 @@ static bool name_vars(struct vars *v)
 		struct dec_var *i = &v->infos[v->var[t]];
 		uint64_t va = va_of(f, id);
 		i->va = va < i->va ? va : i->va;
-		if (rec->op == IR_GET && v->block_of[id] == 0 && v->pos_of[id] < entry_end && i->loc == IR_LOC_NONE) {
+		if (rec->op == IR_GET && v->block_of[id] == 0 && v->pos_of[id] < v->entry_end && i->loc == IR_LOC_NONE) {
 			i->loc = (uint16_t)rec->aux;
+			i->is_param = rec->flags & IR_F_TYPED;
 			i->is_entry = v->class_cnt[t] == 1;
 		}
 	}
 	for (uint32_t k = 0; k < v->var_cnt; k++) {
 		struct dec_var *i = &v->infos[k];
 		char name[24];
-		unsigned arg = 0;
+		unsigned arg = 0, param = 0;
+		while (i->is_param && f->self->args[param].loc != i->loc)
+			param++;
+		if (i->is_param)
+			v->params[param] = (uint16_t)(base + k);
 		while (arg < v->d->conv.int_arg_cnt && v->d->conv.int_arg[arg] != i->loc)
 			arg++;
-		if (i->is_entry && arg < v->d->conv.int_arg_cnt)
+		if (i->is_param)
+			snprintf(name, sizeof(name), "a%u", param);
+		else if (i->is_entry && !f->self && arg < v->d->conv.int_arg_cnt)
 			snprintf(name, sizeof(name), "a%u", arg);
 		else if (i->is_entry && i->loc == f->machine->sp_loc)
 			snprintf(name, sizeof(name), "sp");
@@ -524,6 +541,10 @@ static bool prepare(struct vars *v)
 			v->pos_of[f->order[i]] = i;
 		}
 	}
+	/* Entry values come before anything happens. */
+	v->entry_end = f->blocks[0].first;
+	while (v->entry_end + 1 < f->blocks[0].last && f->recs[f->order[v->entry_end]].op == IR_GET)
+		v->entry_end++;
 	find_values(v);
 	v->use_first = ARENA_ARRAY(v->a, uint32_t, v->cnt + (size_t)2);
 	uint32_t *fill = ARENA_ARRAY(v->a, uint32_t, v->cnt + (size_t)1);
@@ -565,6 +586,10 @@ struct err *dec_vars(struct dec *d, struct dec_func *ret)
 	ret->vars = v.infos;
 	struct ir_func *o = v.o;
 	o->machine = &ret->machine;
+	o->self = f->self;
+	o->params = f->self ? v.params : NULL;
+	o->sigs = f->sigs;
+	o->sig_cnt = f->sig_cnt;
 	o->origins = f->origins;
 	o->origin_cnt = o->origin_cap = f->origin_cnt;
 	o->intrins = f->intrins;

@@ -176,6 +176,23 @@ enum ir_rec_flag {
 	IR_F_BE = 1 << 0,       /* LOAD, STORE: the other byte order than the machine's */
 	IR_F_VOLATILE = 1 << 1, /* must stay, and stay where it is */
 	IR_F_COMPUTED = 1 << 2, /* CALL, IJMP: a constant address is a number the program made, none of the image; SWITCH: on a number */
+	/* What callers and callees hand over as C does, see struct ir_sig. GET in block 0: a parameter; behind a CALL: its result. PUT before a
+	 * CALL or an IJMP: an argument, before a RET: the result. These may be narrower than the location: its low bits, the others are 0.
+	 * CALL, IJMP: ir_func.sigs[aux] is the callee's. */
+	IR_F_TYPED = 1 << 3,
+};
+
+#define IR_SIG_ARG_MAX 14
+
+/* What a function takes and gives as parameters and result of C. All else it has of its callers, and leaves them, is in the state. */
+struct ir_sig {
+	uint8_t arg_cnt;
+	uint8_t result_width; /* enum ir_width; IR_W0: none */
+	uint16_t result;      /* location */
+	struct ir_sig_arg {
+		uint16_t loc;
+		uint8_t width; /* enum ir_width, at most the location's */
+	} args[IR_SIG_ARG_MAX];
 };
 
 struct ir_rec {
@@ -260,6 +277,12 @@ struct ir_func {
 	struct arena *arena;
 	const struct ir_machine *machine;
 	uint64_t va;                  /* entry; block 0 is where it begins */
+	/* Null: it takes and leaves all in the state. Else it has this signature, and no return address: the stack pointer in the state is as
+	 * it was before the call that pushed one, and is left so. */
+	const struct ir_sig *self;
+	const uint16_t *params;       /* with variables: the one each parameter of `self` is, or IR_LOC_NONE; else null */
+	struct ir_sig *sigs;          /* of callees */
+	uint32_t sig_cnt;
 	struct ir_rec *recs;
 	struct ir_const *consts;
 	uint64_t *words;

@@ -378,8 +378,11 @@ static bool check_special(struct checker *c, enum ir_width x)
 	switch (rec->op) {
 	case IR_GET:
 	case IR_PUT:
-		return need(c, rec->aux < c->f->machine->loc_cnt && c->f->machine->locs[rec->aux].width == rec->width,
-			    "no such location of that width");
+		return need(c, rec->aux < c->f->machine->loc_cnt && (c->f->machine->locs[rec->aux].width == rec->width ||
+			    (rec->flags & IR_F_TYPED && c->f->machine->locs[rec->aux].width > rec->width)), "no such location of that width");
+	case IR_CALL:
+	case IR_IJMP:
+		return need(c, !(rec->flags & IR_F_TYPED) || rec->aux < c->f->sig_cnt, "no such signature");
 	case IR_GADDR:
 		return need(c, ir_tag(rec->a) == IR_TAG_CONST, "an address in the image is a constant");
 	case IR_EXTRACT:

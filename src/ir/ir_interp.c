@@ -287,9 +287,11 @@ static void do_ret(struct machine *m, const struct ir_rec *rec)
 	const struct ir_rec addr = address_rec(m);
 	const struct ir_val *sp = &m->r->locs[m->f->machine->sp_loc];
 	if (m->f->machine->calls_push) {
-		if (!known(m, sp) || !load(m, &addr, sp->w[0], &to) || !known(m, &to))
+		/* With a signature the stack pointer is what it will be. */
+		uint64_t bytes = byte_cnt(&addr), below = m->f->self ? bytes : 0;
+		if (!known(m, sp) || !load(m, &addr, sp->w[0] - below, &to) || !known(m, &to))
 			return;
-		add_sp(m, byte_cnt(&addr) + rec->aux);
+		add_sp(m, bytes - below + rec->aux);
 	}
 	stop(m, IR_EXIT_RET, to.w[0]);
 }
@@ -408,6 +410,7 @@ static void do_record(struct machine *m, uint32_t id)
 	switch (rec->op) {
 	case IR_GET:
 		*ret = m->r->locs[rec->aux];
+		ir_val_cut(ret, ir_bits((enum ir_width)rec->width));
 		break;
 	case IR_PUT:
 		m->r->locs[rec->aux] = a;

@@ -102,6 +102,8 @@ static void put_rec(struct printer *p, const struct ir_rec *rec, uint32_t number
 		buf_add_str(p->b, " !be");
 	if (rec->flags & IR_F_VOLATILE)
 		buf_add_str(p->b, " !volatile");
+	if (rec->flags & IR_F_TYPED)
+		buf_add_str(p->b, " !typed");
 	buf_add_ch(p->b, '\n');
 }
 

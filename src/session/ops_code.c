@@ -144,7 +144,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 		uint64_t done = 0, failed = 0;
 		struct err *e = ses_call_check(a->call);
 		w->text.len = 0;
-		ses_code_head(&w->text);
+		buf_add_str(&w->text, "#include \"code.h\"\n\n");
 		for (size_t f = file * FILE_FUNCS; !e && f < MIN((file + 1) * FILE_FUNCS, a->func_cnt); f++) {
 			w->code.text.len = 0;
 			e = ses_code_func(a->sn, (uint32_t)f, false, &w->scratch, &w->code);
@@ -199,9 +199,29 @@ static const char makefile[] =
 	"# Objects of every function; nothing here is run.\n"
 	"CFLAGS ?= -O2\n"
 	"override CFLAGS += -std=gnu11 -Wall -Wextra -Wno-unused -I.\n"
-	"all: $(patsubst %.c,%.o,$(wildcard code_*.c))\n"
+	"all: $(patsubst %.c,%.o,$(wildcard code_*.c) state.c)\n"
 	"clean:\n\trm -f *.o\n"
 	".PHONY: all clean\n";
+
+/* Declarations of all functions, and beside them what those that take parameters are called by with the state. */
+static struct err *write_heads(struct ops_req *rq, int dir, uint32_t cnt)
+{
+	_cleanup_buf_ struct buf head = {0}, state = {0};
+	buf_add_str(&head, "#ifndef CODE_H\n#define CODE_H\n\n#include \"scry.h\"\n\n");
+	buf_add_str(&state, "/* Each function as code of the machine calls it: with the state, and its return address on the stack. */\n"
+			    "#include \"code.h\"\n");
+	for (uint32_t i = 0; i < cnt; i++) {
+		ses_code_prototype(rq->sn, i, &head);
+		buf_add_str(&head, ";\n");
+		buf_add_ch(&state, '\n');
+		ses_code_entry(rq->sn, i, &state);
+	}
+	buf_add_str(&head, "\n#endif\n");
+	if (head.failed || state.failed)
+		return &err_nomem;
+	struct err *e = write_file(dir, "code.h", head.data, head.len);
+	return e ? e : write_file(dir, "state.c", state.data, state.len);
+}
 
 static struct err *write_all(struct ops_req *rq, const char *path)
 {
@@ -217,6 +237,8 @@ static struct err *write_all(struct ops_req *rq, const char *path)
 	struct err *e = write_file(a.dir, "scry.h", header, len);
 	if (!e)
 		e = write_file(a.dir, "Makefile", makefile, sizeof(makefile) - 1);
+	if (!e)
+		e = write_heads(rq, a.dir, a.func_cnt);
 	size_t files = (a.func_cnt + FILE_FUNCS - 1) / FILE_FUNCS;
 	ses_meter_begin(rq->call, "functions", a.func_cnt);
 	if (!e)

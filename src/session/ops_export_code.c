@@ -23,6 +23,10 @@ struct err *ops_export_c(struct ops_sink *s)
 	s->types = types;
 	buf_add_ch(s->out, '\n');
 	ses_code_head(s->out);
+	for (uint32_t f = 0; f < cnt; f++) {
+		ses_code_prototype(sn, f, s->out);
+		buf_add_str(s->out, ";\n");
+	}
 	struct arena scratch = {0};
 	struct ses_code code = {0};
 	for (uint32_t f = 0; f < cnt && !e; f++) {

@@ -6,6 +6,7 @@
 #include "decomp/dec.h"
 #include "session/ops_int.h"
 #include "session/ses_int.h"
+#include "session/ses_types.h"
 #include "session/ses_verdict.h"
 
 #include "base/par.h"
@@ -248,12 +249,13 @@ static struct err *add_func(struct verifying *v, struct batch *b, struct job *jo
 	if (!e)
 		e = ses_verdict_func(rq->sn, rq->call, &c, &b->arena, f);
 	if (!e)
-		e = ses_verdict_key(&v->base, f, &c, job->key);
+		e = ses_verdict_key(rq->sn, &v->base, f, &c, job->key);
 	job->is_done = !e && ses_verdict_find(&v->kept, job->va, job->key, &v->how, &job->verdict);
 	if (!e && !job->is_done) {
 		b->jobs[b->cnt] = job;
-		b->texts[b->cnt++] = c.text;
-		c.text = (struct buf){0};
+		struct buf alone = {0};
+		ses_code_alone(rq->sn, job->func, &c, &alone);
+		b->texts[b->cnt++] = alone;
 	}
 	ses_code_fini(&c);
 	return e;
@@ -448,7 +450,7 @@ static struct err *stage_differs(struct verifying *v, struct job *job, unsigned 
 	if (!e)
 		e = ses_verdict_func(v->rq->sn, v->rq->call, &c, &a, &f);
 	ses_code_head(&text);
-	buf_add(&text, c.text.data, c.text.len);
+	ses_code_alone(v->rq->sn, job->func, &c, &text);
 	if (!e)
 		e = text.failed ? &err_nomem : verify_open(&v->opts, &text, &f, 1, &verify);
 	if (!e)
@@ -554,6 +556,7 @@ static struct err *read_opts(struct verifying *v)
 				       .cpu_ms = v->how.cpu_ms, .check = still_wanted, .check_ctx = v, .words = v->words,
 				       .seed = ops_arg_u64(args, "seed", 0), .has_input = input};
 	v->opts.header = ses_code_header(&v->opts.header_len);
+	v->opts.import_args = ses_proto_import_args(v->rq->sn, v->rq->arena);
 	v->is_quick = ops_arg_is_set(args, "quick");
 	v->is_kept = !input && !ops_arg_is_set(args, "seed");
 	if (input && ops_arg_is_set(args, "seed"))

@@ -8,6 +8,7 @@
 #include "session/ses_code.h"
 #include "session/ses_int.h"
 #include "session/ses_sha256.h"
+#include "session/ses_types.h"
 
 #include "base/child_cc.h"
 #include "base/file.h"
@@ -134,6 +135,12 @@ static const char prelude[] =
 	"#define scry_call(m, target, back) scry_image_call(m, target, back)\n"
 	"#define scry_leave(m, target) scry_image_leave(m, target)\n";
 
+static void state_name(const struct build *b, uint32_t func, char *out, size_t cap)
+{
+	uint32_t cnt;
+	ses_code_entry_name(space_va(b->rq->sn->space, image_funcs(b->rq->sn->im, &cnt)[func].loc), out, cap);
+}
+
 static void put_header(struct build *b, struct buf *out)
 {
 	uint32_t cnt;
@@ -143,7 +150,10 @@ static void put_header(struct build *b, struct buf *out)
 	for (uint32_t i = 0; i < cnt; i++) {
 		if (b->kind[i] == PART_NOT)
 			continue;
-		ses_code_name(b->rq->sn, i, name, sizeof(name));
+		(void)ses_code_prototype(b->rq->sn, i, out);
+		buf_add_str(out, b->kind[i] == PART_C ? ";\n" : " __attribute__((visibility(\"hidden\")));\n");
+		/* As it is called with the state. */
+		state_name(b, i, name, sizeof(name));
 		buf_printf(out, "void %s(struct scry_x86_64 *m)%s;\n", name, b->kind[i] == PART_C ? "" : " __attribute__((visibility(\"hidden\")))");
 	}
 }
@@ -161,15 +171,16 @@ static void put_table(struct build *b, struct buf *out)
 		if (b->kind[i] != PART_IMPORT || !b->is_used[i])
 			continue;
 		struct ses_text s = import_of(sn, &imports[b->import[i]]);
-		ses_code_name(sn, i, name, sizeof(name));
+		state_name(b, i, name, sizeof(name));
 		buf_printf(out, "extern const char scry_import_%u[] __asm__(\"%.*s\");\n", i, (int)s.len, s.s);
+		ses_code_import(sn, i, out);
 		buf_printf(out, "void %s(struct scry_x86_64 *m)\n{\n\t(scry_leave)(m, (uintptr_t)scry_import_%u);\n}\n", name, i);
 	}
 	buf_add_str(out, "const struct scry_image_func scry_image_funcs[] = {\n");
 	for (uint32_t i = 0; i < cnt; i++) {
 		if (b->kind[i] == PART_NOT || (b->kind[i] == PART_IMPORT && !b->is_used[i]))
 			continue;
-		ses_code_name(sn, i, name, sizeof(name));
+		state_name(b, i, name, sizeof(name));
 		buf_printf(out, "\t{0x%llxu, %s},\n", (unsigned long long)space_va(sn->space, funcs[i].loc), name);
 		n++;
 	}
@@ -223,10 +234,14 @@ static struct err *put_func(struct build *b, uint32_t func, struct arena *scratc
 	struct err *e = ses_code_func_in(b->rq->sn, func, &set, scratch, &c);
 	if (!e) {
 		buf_add(text, c.text.data, c.text.len);
+		ses_code_entry(b->rq->sn, func, text);
 	} else if (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) {
 		err_free(e);
 		e = NULL;
-		buf_printf(text, "void %s(struct scry_x86_64 *m)\n{\n\t(scry_leave)(m, m->image + 0x%llxu);\n}\n", c.name, (unsigned long long)c.va);
+		char name[96];
+		state_name(b, func, name, sizeof(name));
+		ses_code_stub(b->rq->sn, func, text);
+		buf_printf(text, "void %s(struct scry_x86_64 *m)\n{\n\t(scry_leave)(m, m->image + 0x%llxu);\n}\n", name, (unsigned long long)c.va);
 		pthread_mutex_lock(&b->lock);
 		b->failed++;
 		pthread_mutex_unlock(&b->lock);
@@ -452,14 +467,15 @@ struct err *ops_native_build(struct ops_req *rq)
 }
 
 /* --- run ---------------------------------------------------------------------------------------------------------------- */
-/* The C form of the function at `va`: the exported name that ends in its address. */
+/* What the C form of the function at `va` is called by with the state. */
 static uint64_t code_va_of(const struct fmt_bin *bin, uint64_t va)
 {
-	char tail[24];
-	size_t tail_len = (size_t)snprintf(tail, sizeof(tail), "_%llx", (unsigned long long)va);
+	char entry[40];
+	ses_code_entry_name(va, entry, sizeof(entry));
+	size_t len = strlen(entry);
 	for (size_t i = 0; i < bin->symbols.cnt; i++) {
 		const struct fmt_symbol *s = &bin->symbols.data[i];
-		if (s->is_dynamic && !s->is_undefined && s->name.len > tail_len && !memcmp(s->name.s + s->name.len - tail_len, tail, tail_len))
+		if (s->is_dynamic && !s->is_undefined && s->name.len == len && !memcmp(s->name.s, entry, len))
 			return s->va;
 	}
 	return 0;

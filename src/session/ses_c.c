@@ -464,7 +464,7 @@ static struct err *find_verdict(struct maker *m, const struct ses_call *call)
 	if (kept.cnt && !e)
 		e = ses_verdict_func(m->sn, call, m->code, m->a, &f);
 	if (kept.cnt && !e)
-		e = ses_verdict_key(&base, &f, m->code, key);
+		e = ses_verdict_key(m->sn, &base, &f, m->code, key);
 	if (kept.cnt && !e)
 		(void)ses_verdict_find(&kept, m->code->va, key, NULL, &v);
 	m->c->verified = verify_status_name(v.status);

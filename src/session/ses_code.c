@@ -7,6 +7,7 @@
 #include "session/ses_types.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* scry_h.S holds it as it is installed. */
@@ -15,6 +16,7 @@ extern const char ses_scry_h[], ses_scry_h_end[], ses_scry_tcc_h[], ses_scry_tcc
 void ses_code_fini(struct ses_code *c)
 {
 	buf_fini(&c->text);
+	free(c->callees.data);
 	cprint_map_fini(&c->map);
 }
 
@@ -78,13 +80,10 @@ struct names {
 	struct ses_snap *sn;
 	const struct ses_code_set *set;
 	uint64_t func_va;
-	unsigned depth; /* of callees' callees */
+	struct ses_code *code;
 	bool is_staged; /* `stage` and `rules_off` say how far */
 	unsigned stage, rules_off;
 };
-
-static bool is_start(void *ctx, uint64_t va);
-static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret);
 
 static const char *comment_of(void *ctx, uint64_t va, char *out, size_t cap)
 {
@@ -99,8 +98,26 @@ static bool fn_of(void *ctx, uint64_t va, char *out, size_t cap)
 	uint32_t func = loc == LOC_NONE ? UINT32_MAX : image_func_starting(n->sn->im, loc);
 	if (func == UINT32_MAX || !n->set->has(n->set->ctx, func))
 		return false;
-	ses_code_name(n->sn, func, out, cap);
+	/* With the state. */
+	ses_code_entry_name(va, out, cap);
 	return true;
+}
+
+static void keep_callee(struct ses_code *c, uint32_t func)
+{
+	for (size_t i = 0; i < c->callees.cnt; i++)
+		if (c->callees.data[i] == func)
+			return;
+	c->has_failed |= !VEC_PUSH(&c->callees, func);
+}
+
+/* A function by its own name, with C's way of calling. */
+static void typed_name(void *ctx, uint64_t va, char *out, size_t cap)
+{
+	const struct names *n = ctx;
+	uint32_t func = image_func_starting(n->sn->im, space_loc(n->sn->space, va));
+	ses_code_name(n->sn, func, out, cap);
+	keep_callee(n->code, func);
 }
 
 /* What somebody, or the file, calls the block; where the function begins that is the function's name. */
@@ -180,120 +197,18 @@ static void find_words(const struct ir_func *f, struct ses_code *c)
 	}
 }
 
-/* Whether a function begins at an address of the file; the convention says the rest. */
-/* How many arguments a prototype has, when all are in general registers; -1: not so, or not known. */
-static int plain_args(struct ses_text proto)
-{
-	static const char *const other[] = {"...", "float", "double", "_Complex", "__int128", "va_list"};
-	size_t at = 0, opened = 0;
-	int params = 1;
-	while (at < proto.len && proto.s[at] != '(')
-		at++;
-	for (size_t i = at; i < proto.len; i++) {
-		params += proto.s[i] == ',';
-		opened += proto.s[i] == '(';
-		for (size_t k = 0; k < ARRAY_LEN(other); k++)
-			if (proto.len - i >= strlen(other[k]) && !memcmp(proto.s + i, other[k], strlen(other[k])))
-				return -1;
-	}
-	/* Functions as parameters have commas of their own, structs may be in memory. */
-	const char *args = proto.s + at;
-	size_t len = proto.len - at;
-	bool has_struct = len && (memmem(args, len, "struct ", 7) || memmem(args, len, "union ", 6)) && !memchr(args, '*', len);
-	if (at == proto.len || params > 6 || opened != 1 || has_struct)
-		return -1;
-	return proto.len - at >= 6 && !memcmp(proto.s + at, "(void)", 6) ? 0 : params;
-}
-
-/* What is known of a callee: of an import by its prototype, of a function of the target by its code. */
-static void ask_callee(const struct names *n, uint32_t func, uint32_t loc, struct dec_callee *ret)
-{
-	struct ses_snap *sn = n->sn;
-	struct arena a = {0};
-	if (loc != LOC_NONE && image_import_at(sn->im, loc)) {
-		int args = plain_args(ses_prototype_at(sn, space_va(sn->space, loc), &a, NULL));
-		/* The first three are what calls of imports are compared by. */
-		if (args >= 0)
-			dec_callee_plain(lift_machine(sn->arch->id), args < 3 ? 3 : (unsigned)args, ret);
-		arena_fini(&a);
-		return;
-	}
-	/* Of another function of the target nobody knows what it leaves alone, and compilers do. */
-	memcpy(ret->may_keep, ret->changes, sizeof(ret->may_keep));
-	if (func == UINT32_MAX || n->depth)
-		return;
-	struct ir_func *f;
-	struct lift_stats stats;
-	struct names deeper = *n;
-	deeper.depth = 1;
-	const struct dec_opts opts = {.callee = callee_of, .is_start = is_start, .ctx = &deeper};
-	struct err *e = lift_image_func(&a, sn->im, func, &f, &stats);
-	if (!e)
-		dec_callee_of(f, &opts, ret);
-	err_free(e);
-	arena_fini(&a);
-}
-
-/* By function, what callers of it, and callers' callers, have to know; the same whoever asks first. */
-struct ses_callees {
-	struct known_callee {
-		atomic_uchar state; /* 0: nobody asked, 1: being written, 2: there */
-		struct dec_callee callee;
-	} *list[2];
-};
-
-void ses_callees_free(struct ses_callees *c)
-{
-	if (c) {
-		free(c->list[0]);
-		free(c->list[1]);
-	}
-	free(c);
-}
-
-/* Null: no memory; then each is asked anew. */
-static struct ses_callees *callees_of(struct ses_snap *sn)
-{
-	struct ses_callees *c = sn->callees;
-	uint32_t cnt;
-	if (c)
-		return c;
-	image_funcs(sn->im, &cnt);
-	c = calloc(1, sizeof(*c));
-	if (c) {
-		c->list[0] = calloc(cnt + (size_t)1, sizeof(*c->list[0]));
-		c->list[1] = calloc(cnt + (size_t)1, sizeof(*c->list[1]));
-	}
-	struct ses_callees *none = NULL;
-	if (!c || !c->list[0] || !c->list[1] || !atomic_compare_exchange_strong(&sn->callees, &none, c)) {
-		ses_callees_free(c);
-		return none;
-	}
-	return c;
-}
-
 static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret)
 {
 	const struct names *n = ctx;
-	struct ses_snap *sn = n->sn;
-	uint32_t cnt, loc = space_loc(sn->space, va), func = loc == LOC_NONE ? UINT32_MAX : image_func_starting(sn->im, loc);
-	const struct image_func *funcs = image_funcs(sn->im, &cnt);
-	struct ses_callees *c = func < cnt ? callees_of(sn) : NULL;
-	struct known_callee *k = c ? &c->list[n->depth ? 1 : 0][func] : NULL;
-	if (k && atomic_load_explicit(&k->state, memory_order_acquire) == 2) {
-		*ret = k->callee;
-		return;
-	}
-	if (func < cnt && funcs[func].thunk_to != LOC_NONE) {
-		loc = funcs[func].thunk_to;
-		func = image_func_starting(sn->im, loc);
-	}
-	ask_callee(n, func < cnt ? func : UINT32_MAX, loc, ret);
-	unsigned char nobody = 0;
-	if (!k || !atomic_compare_exchange_strong(&k->state, &nobody, 1))
-		return;
-	k->callee = *ret;
-	atomic_store_explicit(&k->state, 2, memory_order_release);
+	ses_proto_callee(n->sn, va, ret);
+}
+
+/* A function whose C is not made, or not wanted so, takes all from the state. */
+static bool sig_of(void *ctx, uint64_t va, struct ir_sig *ret)
+{
+	const struct names *n = ctx;
+	uint32_t loc = space_loc(n->sn->space, va), func = loc == LOC_NONE ? UINT32_MAX : image_func_starting(n->sn->im, loc);
+	return ses_proto_sig(n->sn, va, ret) && (!n->set || n->set->has(n->set->ctx, func));
 }
 
 static bool is_start(void *ctx, uint64_t va)
@@ -342,7 +257,7 @@ const char *ses_code_stage_name(unsigned stage)
 
 static struct dec_opts opts_of(struct names *names)
 {
-	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .rodata = rodata, .ctx = names};
+	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .rodata = rodata, .sig = sig_of, .ctx = names};
 	if (!names->is_staged)
 		return o;
 	o.rules_off = names->stage < 2 ? dec_rule_cnt() : names->rules_off;
@@ -355,11 +270,34 @@ static struct dec_opts opts_of(struct names *names)
 	return o;
 }
 
+/* As it was lifted: with the state; behind it what calls it as others call it. */
+static struct err *print_lifted(struct names *names, struct ir_func *f, struct cprint_opts *opts, bool wants_map, struct ses_code *ret)
+{
+	char name[sizeof(ret->name) + 8];
+	opts->is_state = false;
+	opts->views = NULL;
+	ret->level = dec_level_name(DEC_L4);
+	ret->map.lines.cnt = 0;
+	ret->callees.cnt = 0;
+	snprintf(name, sizeof(name), "%s%s", ret->name, ret->has_sig ? "_state" : "");
+	opts->name = name;
+	struct err *e = cprint_func(f, opts, &ret->text, wants_map ? &ret->map : NULL);
+	if (!e && ret->has_sig) {
+		buf_add_ch(&ret->text, '\n');
+		cprint_stub(f->machine, &ret->sig, ret->name, names->func_va, name, &ret->text);
+	}
+	return e;
+}
+
 static struct err *print(struct names *names, struct ir_func *f, struct cprint_opts *opts, bool wants_map, struct ses_code *ret)
 {
 	struct dec_func made;
-	const struct dec_opts dec = opts_of(names);
+	struct dec_opts dec = opts_of(names);
 	bool is_lifted = names->is_staged && !names->stage;
+	uint64_t leaves[DEC_LOC_WORDS];
+	dec.leaves = ses_proto_leaves(names->sn, names->func_va, leaves) ? leaves : NULL;
+	ret->has_sig = ses_proto_sig(names->sn, names->func_va, &ret->sig);
+	dec.self = ret->has_sig ? &ret->sig : NULL;
 	struct err *e = is_lifted ? err_new(ERR_UNSUPPORTED, "not wanted") : dec_run(f, &dec, &made);
 	if (!e) {
 		const struct cprint_views views = {made.loc_signs, made.rec_signs};
@@ -371,11 +309,7 @@ static struct err *print(struct names *names, struct ir_func *f, struct cprint_o
 	if (!e || e == &err_nomem)
 		return e;
 	err_free(e);
-	opts->is_state = false;
-	opts->views = NULL;
-	ret->level = dec_level_name(DEC_L4);
-	ret->map.lines.cnt = 0;
-	return cprint_func(f, opts, &ret->text, wants_map ? &ret->map : NULL);
+	return print_lifted(names, f, opts, wants_map, ret);
 }
 
 static struct err *make(struct names *names, uint32_t func, bool wants_map, struct arena *scratch, struct ses_code *ret)
@@ -389,26 +323,117 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 		return err_new(ERR_NOT_FOUND, "there is no function %u", func);
 	ret->va = names->func_va = space_va(sn->space, funcs[func].loc);
 	ret->word_cnt = 0;
+	ret->callees.cnt = 0;
+	names->code = ret;
 	ses_code_name(sn, func, ret->name, sizeof(ret->name));
 	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
 	struct cprint_opts opts = {
 		.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .label_of = label_of,
-		.global_of = global_of, .text_of = text_of, .ctx = names,
+		.global_of = global_of, .text_of = text_of, .typed_name = typed_name,
+		.ctx = names,
 		.scratch = scratch,
 	};
 	if (!e)
 		e = print(names, f, &opts, wants_map, ret);
 	if (!e) {
-		_cleanup_buf_ struct buf machine = {0};
-		cprint_machine(f->machine, &machine);
-		snprintf(ret->prototype, sizeof(ret->prototype), "void %s(struct %.*s *m)", ret->name, (int)machine.len,
-			 machine.data ? machine.data : "");
+		_cleanup_buf_ struct buf proto = {0};
+		ses_code_prototype(sn, func, &proto);
+		snprintf(ret->prototype, sizeof(ret->prototype), "%.*s", (int)proto.len, proto.data ? proto.data : "");
 		find_words(f, ret);
 		ret->insn_cnt = stats.insn_cnt;
 		ret->generic_cnt = stats.generic_cnt;
 		ret->bad_cnt = stats.bad_cnt;
 	}
-	return e;
+	return e || !ret->has_failed ? e : &err_nomem;
+}
+
+/* --- how its C is called ------------------------------------------------------------------------------------------------ */
+void ses_code_entry_name(uint64_t va, char *out, size_t cap)
+{
+	snprintf(out, cap, "scry_at_%llx", (unsigned long long)va);
+}
+
+static uint64_t va_of(const struct ses_snap *sn, uint32_t func)
+{
+	uint32_t cnt;
+	return space_va(sn->space, image_funcs(sn->im, &cnt)[func].loc);
+}
+
+bool ses_code_prototype(struct ses_snap *sn, uint32_t func, struct buf *text)
+{
+	struct ir_sig sig;
+	char name[96];
+	bool has_sig = ses_proto_sig(sn, va_of(sn, func), &sig);
+	ses_code_name(sn, func, name, sizeof(name));
+	if (has_sig) {
+		cprint_prototype(&sig, name, text);
+	} else {
+		buf_printf(text, "void %s(struct ", name);
+		cprint_machine(lift_machine(sn->arch->id), text);
+		buf_add_str(text, " *m)");
+	}
+	return has_sig;
+}
+
+void ses_code_entry(struct ses_snap *sn, uint32_t func, struct buf *text)
+{
+	struct ir_sig sig;
+	char name[96], entry[40];
+	uint64_t va = va_of(sn, func);
+	bool has_sig = ses_proto_sig(sn, va, &sig);
+	if (sn->arch->bits != 64)
+		return;
+	ses_code_name(sn, func, name, sizeof(name));
+	ses_code_entry_name(va, entry, sizeof(entry));
+	cprint_entry(lift_machine(sn->arch->id), has_sig ? &sig : NULL, entry, name, text);
+}
+
+void ses_code_stub(struct ses_snap *sn, uint32_t func, struct buf *text)
+{
+	struct ir_sig sig;
+	char name[96];
+	uint64_t va = va_of(sn, func);
+	ses_code_name(sn, func, name, sizeof(name));
+	if (ses_proto_sig(sn, va, &sig))
+		cprint_stub(lift_machine(sn->arch->id), &sig, name, va, NULL, text);
+}
+
+void ses_code_import(struct ses_snap *sn, uint32_t func, struct buf *text)
+{
+	struct ir_sig sig;
+	char name[96], entry[40];
+	uint64_t va = va_of(sn, func);
+	ses_code_name(sn, func, name, sizeof(name));
+	ses_code_entry_name(va, entry, sizeof(entry));
+	if (ses_proto_sig(sn, va, &sig))
+		cprint_stub(lift_machine(sn->arch->id), &sig, name, va, entry, text);
+}
+
+void ses_code_decls(struct ses_snap *sn, const struct ses_code *c, struct buf *text)
+{
+	for (size_t i = 0; i < c->callees.cnt; i++) {
+		ses_code_prototype(sn, c->callees.data[i], text);
+		buf_add_str(text, ";\n");
+	}
+}
+
+void ses_code_alone(struct ses_snap *sn, uint32_t func, const struct ses_code *c, struct buf *text)
+{
+	char own[40];
+	/* Others of the file may call it, and mean its machine code. */
+	snprintf(own, sizeof(own), "scry_own_%llx", (unsigned long long)c->va);
+	for (size_t i = 0; i < c->callees.cnt; i++) {
+		unsigned long long at = va_of(sn, c->callees.data[i]);
+		if (c->callees.data[i] == func)
+			continue;
+		buf_printf(text, "#ifndef SCRY_STUB_%llx\n#define SCRY_STUB_%llx\nstatic ", at, at);
+		ses_code_stub(sn, c->callees.data[i], text);
+		buf_add_str(text, "#endif\n");
+	}
+	buf_printf(text, "#define %s %s\n", c->name, own);
+	buf_add(text, c->text.data, c->text.len);
+	ses_code_entry(sn, func, text);
+	buf_printf(text, "#undef %s\n", c->name);
 }
 
 struct err *ses_code_func(struct ses_snap *sn, uint32_t func, bool wants_map, struct arena *scratch, struct ses_code *ret)

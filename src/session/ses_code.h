@@ -11,7 +11,11 @@
 struct ses_code {
 	uint64_t va;
 	char name[96];       /* in C: an identifier no other function of the target has */
-	char prototype[160];
+	char prototype[480];
+	bool has_sig;        /* it takes parameters and gives a result as C does; else the state */
+	struct ir_sig sig;
+	VEC(uint32_t) callees; /* functions it calls by their names, so they have to be declared before */
+	bool has_failed;
 	struct buf text;     /* the definition */
 	struct cprint_map map;
 	const char *level;   /* "L3": how much of the decompiler's work it is, see docs/design.md; static */
@@ -39,6 +43,20 @@ _must_use_ struct err *ses_code_func_stage(struct ses_snap *sn, uint32_t func, u
 
 /* The C name of a function, NUL-terminated: an identifier no other function of the target has. */
 void ses_code_name(struct ses_snap *sn, uint32_t func, char *out, size_t cap);
+
+/* How a function's C is called, without the semicolon: whether it has a signature, or takes the state. */
+bool ses_code_prototype(struct ses_snap *sn, uint32_t func, struct buf *text);
+/* The declarations its definition needs. */
+void ses_code_decls(struct ses_snap *sn, const struct ses_code *c, struct buf *text);
+/* What is called with the state by others than the C of functions, and calls a function's C: its name, and its definition. */
+void ses_code_entry_name(uint64_t va, char *out, size_t cap);
+void ses_code_entry(struct ses_snap *sn, uint32_t func, struct buf *text);
+/* A definition of a function that has a signature that calls its machine code. */
+void ses_code_stub(struct ses_snap *sn, uint32_t func, struct buf *text);
+/* The same of the import it is the stub of, through what is called with the state. */
+void ses_code_import(struct ses_snap *sn, uint32_t func, struct buf *text);
+/* The function as one whose callees are all machine code, with its entry, for a file beside others like it. */
+void ses_code_alone(struct ses_snap *sn, uint32_t func, const struct ses_code *c, struct buf *text);
 
 /* Which functions calls go to by their C name, because their C is linked with what calls them. */
 struct ses_code_set {

@@ -79,11 +79,9 @@ struct ses_snap {
 	struct ses_typed *typed;
 	uint32_t typed_cnt;
 	atomic_bool has_typed;
-	struct ses_callees *_Atomic callees; /* of ses_code.c: what is known of functions that are called */
 	struct ses_protos *_Atomic protos;   /* of ses_proto.c */
 };
 
-void ses_callees_free(struct ses_callees *c);
 void ses_protos_free(struct ses_protos *p);
 
 /* How a file is read, beside what it says itself; without padding, to be compared as bytes. */

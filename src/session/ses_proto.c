@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prototypes of the whole program by its code. Callees come before callers; what calls itself takes the convention for what is not
- * known yet. What callers use decides results that the code leaves open, so all functions are looked at before one is shown.
+ * Prototypes of the whole program by its code, and what callers have to know beside them. Callees come before callers; what calls itself takes
+ * the convention for what is not known yet, and is looked at once more. What callers use decides results that the code leaves open, and what
+ * is left at returns at all, so all functions are looked at before one is shown.
  */
 #include "base/vec.h"
 #include "decomp/dec.h"
@@ -10,29 +11,37 @@
 #include "session/ses_types.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 64 /* of callees looked at before their callers */
+#define ROUNDS_MAX 8
+#define FUNCS_MAX 100000 /* in a larger program nobody knows what callers want, and functions have no signatures */
 
-enum { P_NEW, P_BUSY, P_KNOWN, P_NONE };
+enum { P_NEW, P_KNOWN, P_NONE };
 
 struct through {
 	uint32_t from, to;
+	struct dec_wants w;
 };
 
 struct ses_protos {
-	struct dec_proto *list; /* by function */
+	struct dec_proto *list;     /* by function */
+	struct dec_callee *callees; /* the same */
+	struct ir_sig *sigs;        /* the same, once all are known */
+	uint64_t *leaves;           /* DEC_LOC_WORDS of each */
 	uint8_t *state;
-	uint8_t *wants;         /* bits by enum dec_result: callers use it */
+	uint8_t *has_sig;
+	struct dec_wants *wants;    /* of callers */
 	VEC(struct through) through;
+	bool is_cut;                /* a callee was not known yet */
+	bool has_failed;
 };
 
 struct look {
 	struct ses_snap *sn;
 	struct ses_protos *p;
 	uint32_t func;
-	unsigned depth;
 };
 
 void ses_protos_free(struct ses_protos *p)
@@ -40,7 +49,11 @@ void ses_protos_free(struct ses_protos *p)
 	if (!p)
 		return;
 	free(p->list);
+	free(p->callees);
+	free(p->sigs);
+	free(p->leaves);
 	free(p->state);
+	free(p->has_sig);
 	free(p->wants);
 	free(p->through.data);
 	free(p);
@@ -98,6 +111,8 @@ static bool read_stated(struct ses_text t, struct dec_proto *ret)
 		return false;
 	size_t head = (size_t)(open - t.s), depth = 0, from = head + 1;
 	bool is_pointer = memchr(t.s, '*', head) != NULL, has_double = has_word(t.s, head, "double ");
+	if (!is_pointer && (has_word(t.s, head, "struct ") || has_word(t.s, head, "union ") || has_word(t.s, head, "_Complex")))
+		return false;
 	*ret = (struct dec_proto){.is_sure = true, .result = DEC_R_INT, .result_bits = 64};
 	if (!is_pointer && has_word(t.s, head, "void "))
 		ret->result = DEC_R_NONE;
@@ -122,109 +137,477 @@ static bool read_stated(struct ses_text t, struct dec_proto *ret)
 	return false;
 }
 
+/* --- what callers have to know, of what is outside -------------------------------------------------------------------------------- */
+/* How many arguments a prototype has, when all are in general registers; -1: not so, or not known. */
+static int plain_args(struct ses_text proto)
+{
+	struct dec_proto p;
+	bool is_plain = read_stated(proto, &p) && !p.is_variadic && !p.vec_cnt && !p.stack_cnt;
+	/* va_list is an array, whose address goes there. */
+	return is_plain ? p.int_cnt : -1;
+}
+
+static void outside(struct ses_snap *sn, uint64_t va, struct dec_callee *ret)
+{
+	struct arena a = {0};
+	int args = plain_args(ses_prototype_at(sn, va, &a, NULL));
+	if (args >= 0)
+		dec_callee_plain(lift_machine(sn->arch->id), (unsigned)args, ret);
+	arena_fini(&a);
+}
+
 /* --- what the code says --------------------------------------------------------------------------------------------------------- */
-static void look_at(struct ses_snap *sn, struct ses_protos *p, uint32_t func, unsigned depth);
+static bool is_import(const struct ses_snap *sn, uint64_t va)
+{
+	uint32_t loc = space_loc(sn->space, va);
+	return loc != LOC_NONE && image_import_at(sn->im, loc);
+}
+
+static void callee(void *ctx, uint64_t va, struct dec_callee *ret)
+{
+	const struct look *l = ctx;
+	uint32_t func = behind_thunks(l->sn, &va);
+	if (is_import(l->sn, va)) {
+		outside(l->sn, va, ret);
+		return;
+	}
+	/* Of another function of the target nobody knows what it leaves alone, and compilers do. */
+	memcpy(ret->may_keep, ret->changes, sizeof(ret->may_keep));
+	if (func == UINT32_MAX || l->p->state[func] == P_NONE)
+		return;
+	*ret = l->p->callees[func];
+}
+
+static bool is_start(void *ctx, uint64_t va)
+{
+	const struct look *l = ctx;
+	return func_at(l->sn, va) != UINT32_MAX;
+}
 
 static bool known(void *ctx, uint64_t va, struct dec_proto *ret)
 {
 	struct look *l = ctx;
-	uint32_t func = behind_thunks(l->sn, &va);
+	uint32_t cnt, from = func_at(l->sn, va), func = behind_thunks(l->sn, &va);
+	const struct image_func *funcs = image_funcs(l->sn->im, &cnt);
+	bool ends = (from < cnt && funcs[from].flags & IMAGE_FN_NORETURN) || (func < cnt && funcs[func].flags & IMAGE_FN_NORETURN);
 	struct arena a = {0};
 	bool is_stated = read_stated(ses_prototype_at(l->sn, va, &a, NULL), ret);
 	arena_fini(&a);
+	ret->is_noreturn = ends;
 	if (is_stated)
 		return true;
 	if (func == UINT32_MAX)
 		return false;
-	if (l->p->state[func] == P_NEW && l->depth < DEPTH_MAX)
-		look_at(l->sn, l->p, func, l->depth + 1);
+	l->p->is_cut |= l->p->state[func] == P_NEW;
 	*ret = l->p->list[func];
-	return l->p->state[func] == P_KNOWN;
+	ret->is_noreturn = ends;
+	return l->p->state[func] != P_NONE;
 }
 
-static void wants(void *ctx, uint64_t va, enum dec_result result, bool is_through)
+static void add_wants(struct dec_wants *to, const struct dec_wants *w)
+{
+	to->places |= w->places;
+	to->rax_bits = MAX(to->rax_bits, w->rax_bits);
+}
+
+static void wants(void *ctx, uint64_t va, const struct dec_wants *w, bool is_through)
 {
 	struct look *l = ctx;
 	uint32_t func = behind_thunks(l->sn, &va);
-	if (func == UINT32_MAX || !result)
+	if (func == UINT32_MAX)
 		return;
-	const struct through t = {l->func, func};
-	/* Without memory for it a result stays open. */
+	const struct through t = {l->func, func, *w};
 	if (!is_through)
-		l->p->wants[func] |= (uint8_t)(1u << result);
-	else
-		(void)!VEC_PUSH(&l->p->through, t);
+		add_wants(&l->p->wants[func], w);
+	else if (!VEC_PUSH(&l->p->through, t))
+		l->p->has_failed = true;
 }
 
-static void look_at(struct ses_snap *sn, struct ses_protos *p, uint32_t func, unsigned depth)
+/* Whether something else is known of it now. */
+static bool look_at(struct ses_snap *sn, struct ses_protos *p, uint32_t func, struct arena *a)
 {
-	struct look l = {sn, p, func, depth};
+	bool is_other = false;
+	struct look l = {sn, p, func};
 	const struct dec_proto_opts opts = {known, wants, &l};
-	struct arena a = {0};
+	const struct dec_opts dec = {.callee = callee, .is_start = is_start, .ctx = &l};
+	struct dec_callee c = {.stack_args = -1};
 	struct ir_func *f;
 	struct lift_stats stats;
 	struct dec_proto proto;
-	p->state[func] = P_BUSY;
-	struct err *e = lift_image_func(&a, sn->im, func, &f, &stats);
+	struct err *e = lift_image_func(a, sn->im, func, &f, &stats);
 	if (!e)
 		e = dec_proto_of(f, &opts, &proto);
-	if (!e)
+	if (!e) {
+		dec_callee_conventional(f->machine, &c);
+		memcpy(c.may_keep, c.changes, sizeof(c.may_keep));
+		dec_callee_of(f, &dec, &c);
+		is_other = memcmp(&p->list[func], &proto, sizeof(proto)) != 0 || memcmp(&p->callees[func], &c, sizeof(c)) != 0;
 		p->list[func] = proto;
+		p->callees[func] = c;
+	}
 	p->state[func] = e ? P_NONE : P_KNOWN;
 	err_free(e);
-	arena_fini(&a);
+	arena_reset(a);
+	return is_other;
 }
 
-/* Results that the code leaves open: what callers use, what is handed on to where it is used, and all there may be of those without callers. */
+/* What calls itself, by way of others, is first taken to read nothing, to change all and to give any result; the more is known the less of
+ * that is so, until nothing changes. */
+static void expect_best(struct ses_snap *sn, struct ses_protos *p, uint32_t func)
+{
+	const struct ir_machine *m = lift_machine(sn->arch->id);
+	p->list[func] = (struct dec_proto){.result = DEC_R_INT, .result_bits = 8, .more = DEC_L_XMM0 | DEC_L_ST0};
+	/* Something: nothing at all would be what nobody knows. */
+	uint16_t flag = m ? ir_loc_find(m, "cf", 2) : IR_LOC_NONE;
+	if (flag != IR_LOC_NONE)
+		p->list[func].changes[flag / 64] |= (uint64_t)1 << flag % 64;
+	p->callees[func] = (struct dec_callee){.stack_args = -1};
+	dec_callee_conventional(m, &p->callees[func]);
+	dec_callee_plain(m, 0, &p->callees[func]);
+}
+
+static void expect_worst(struct ses_snap *sn, struct ses_protos *p, uint32_t func)
+{
+	struct dec_callee *c = &p->callees[func];
+	*c = (struct dec_callee){.stack_args = -1};
+	dec_callee_conventional(lift_machine(sn->arch->id), c);
+	memcpy(c->may_keep, c->changes, sizeof(c->may_keep));
+}
+
+/* --- the order --------------------------------------------------------------------------------------------------------------------- */
+struct frame {
+	uint32_t func;
+	uint64_t edge; /* the next to follow */
+};
+
+static uint64_t first_edge(const struct ses_edge_row *rows, uint64_t cnt, uint32_t caller)
+{
+	uint64_t lo = 0, hi = cnt;
+	while (lo < hi) {
+		uint64_t mid = lo + (hi - lo) / 2;
+		if (rows[mid].caller < caller)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+struct order {
+	const struct image_func *funcs;
+	const struct ses_edge_row *rows;
+	uint64_t row_cnt;
+	struct frame *stack;
+	uint32_t depth;
+	uint32_t *seen, *low; /* per function: when it was seen, from 1; the earliest it leads back to */
+	uint32_t clock;
+	uint32_t *open;       /* those that are not in `list` yet */
+	uint32_t open_cnt;
+	uint8_t *is_open;
+	uint32_t *list;       /* functions, callees before callers, */
+	uint32_t *group;      /* and where each begins how many there are that call each other; 0: in a group */
+	uint32_t cnt;
+};
+
+static void order_begin(struct order *o, uint32_t func)
+{
+	o->seen[func] = o->low[func] = ++o->clock;
+	o->open[o->open_cnt++] = func;
+	o->is_open[func] = 1;
+	o->stack[o->depth++] = (struct frame){func, first_edge(o->rows, o->row_cnt, o->funcs[func].loc)};
+}
+
+static void order_end(struct order *o)
+{
+	uint32_t func = o->stack[--o->depth].func, n = 0;
+	if (o->depth)
+		o->low[o->stack[o->depth - 1].func] = MIN(o->low[o->stack[o->depth - 1].func], o->low[func]);
+	if (o->low[func] != o->seen[func])
+		return;
+	/* The last seen are the deepest. */
+	uint32_t first = o->cnt;
+	do {
+		uint32_t f = o->open[--o->open_cnt];
+		o->is_open[f] = 0;
+		o->list[o->cnt++] = f;
+		n++;
+	} while (o->list[o->cnt - 1] != func);
+	o->group[first] = n;
+}
+
+/* Tarjan, "Depth-First Search and Linear Graph Algorithms" (1972). */
+static void order_from(struct ses_snap *sn, struct order *o, uint32_t func, uint32_t cnt)
+{
+	order_begin(o, func);
+	while (o->depth) {
+		struct frame *t = &o->stack[o->depth - 1];
+		if (t->edge == o->row_cnt || o->rows[t->edge].caller != o->funcs[t->func].loc) {
+			order_end(o);
+			continue;
+		}
+		uint32_t to = image_func_starting(sn->im, o->rows[t->edge++].callee);
+		if (to < cnt && !o->seen[to])
+			order_begin(o, to);
+		else if (to < cnt && o->is_open[to])
+			o->low[t->func] = MIN(o->low[t->func], o->seen[to]);
+	}
+}
+
+static bool make_order(struct ses_snap *sn, struct arena *a, struct order *o)
+{
+	uint32_t cnt;
+	*o = (struct order){.funcs = image_funcs(sn->im, &cnt)};
+	struct err *e = ses_edges(sn, NULL, &o->rows, &o->row_cnt);
+	o->stack = ARENA_RAW_ARRAY(a, struct frame, cnt + (size_t)1);
+	o->seen = ARENA_ARRAY(a, uint32_t, cnt + (size_t)1);
+	o->low = ARENA_ARRAY(a, uint32_t, cnt + (size_t)1);
+	o->open = ARENA_RAW_ARRAY(a, uint32_t, cnt + (size_t)1);
+	o->is_open = ARENA_ARRAY(a, uint8_t, cnt + (size_t)1);
+	o->list = ARENA_RAW_ARRAY(a, uint32_t, cnt + (size_t)1);
+	o->group = ARENA_ARRAY(a, uint32_t, cnt + (size_t)1);
+	bool ok = !e && o->stack && o->seen && o->low && o->open && o->is_open && o->list && o->group;
+	err_free(e);
+	for (uint32_t i = 0; i < cnt && ok; i++)
+		if (!o->seen[i])
+			order_from(sn, o, i, cnt);
+	return ok;
+}
+
+static uint8_t places_of(const struct dec_proto *d)
+{
+	static const uint8_t places[] = {[DEC_R_NONE] = 0, [DEC_R_INT] = DEC_L_RAX, [DEC_R_PAIR] = DEC_L_RAX, [DEC_R_VEC] = DEC_L_XMM0,
+					 [DEC_R_X87] = DEC_L_ST0};
+	return places[d->result] | d->more;
+}
+
+/* Results that the code leaves open: what callers use, what is handed on to where it is used, and all there may be of those without
+ * callers. */
 static void decide(const struct ses_snap *sn, struct ses_protos *p)
 {
 	uint32_t cnt;
 	const struct image_func *funcs = image_funcs(sn->im, &cnt);
 	for (uint32_t i = 0; i < cnt; i++)
-		if (!funcs[i].caller_cnt && p->list[i].result)
-			p->wants[i] |= (uint8_t)(1u << p->list[i].result);
+		if (p->list[i].result && !funcs[i].caller_cnt)
+			add_wants(&p->wants[i], &(struct dec_wants){places_of(&p->list[i]), p->list[i].result_bits});
+	/* What is not there at every return, callers only seem to use: they hand it on to somebody of whom nothing is known. */
+	for (uint32_t i = 0; i < cnt; i++)
+		p->wants[i].places &= (uint8_t)(p->list[i].may | DEC_L_RAX | DEC_L_XMM0);
 	for (bool changed = true; changed;) {
 		changed = false;
 		for (size_t i = 0; i < p->through.cnt; i++) {
-			uint8_t now = p->wants[p->through.data[i].to] | p->wants[p->through.data[i].from];
-			changed |= now != p->wants[p->through.data[i].to];
-			p->wants[p->through.data[i].to] = now;
+			const struct through *t = &p->through.data[i];
+			const struct dec_wants *from = &p->wants[t->from];
+			struct dec_wants was = p->wants[t->to], now = {from->places & t->w.places, MIN(from->rax_bits, t->w.rax_bits)};
+			now.places &= (uint8_t)(p->list[t->to].may | DEC_L_RAX | DEC_L_XMM0);
+			if (!(now.places & DEC_L_RAX))
+				now.rax_bits = 0;
+			add_wants(&p->wants[t->to], &now);
+			changed |= was.places != p->wants[t->to].places || was.rax_bits != p->wants[t->to].rax_bits;
 		}
 	}
-	for (uint32_t i = 0; i < cnt; i++)
-		if (p->list[i].result == DEC_R_PAIR && funcs[i].caller_cnt && !(p->wants[i] & 1u << DEC_R_PAIR))
-			p->list[i].result = DEC_R_INT;
-	for (uint32_t i = 0; i < cnt; i++)
-		if (!p->list[i].is_sure && !p->wants[i])
-			p->list[i].result = DEC_R_NONE;
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct dec_proto *d = &p->list[i];
+		uint8_t w = p->wants[i].places;
+		if (d->result == DEC_R_PAIR && !(w & DEC_L_RDX))
+			d->result = DEC_R_INT;
+		if (!d->is_sure && !(w & places_of(d)))
+			d->result = DEC_R_NONE;
+		/* What is used is there. */
+		if (d->result == DEC_R_NONE && w & DEC_L_RAX)
+			d->result = DEC_R_INT;
+		else if (d->result == DEC_R_NONE && w & DEC_L_XMM0)
+			d->result = DEC_R_VEC;
+	}
+}
+
+/* --- signatures ------------------------------------------------------------------------------------------------------------------ */
+static uint8_t int_width(unsigned bits)
+{
+	return !bits || bits > 32 ? IR_W64 : bits > 16 ? IR_W32 : bits > 8 ? IR_W16 : IR_W8;
+}
+
+static uint8_t vec_width(unsigned bits)
+{
+	return bits > 64 ? IR_W128 : bits && bits <= 32 ? IR_W32 : IR_W64;
+}
+
+static void add_arg(struct ir_sig *s, const struct ir_machine *m, const struct dec_proto *d, const char *name, uint8_t width)
+{
+	uint16_t loc = ir_loc_find(m, name, strlen(name));
+	bool is_whole = d->flows[loc / 64] >> loc % 64 & 1;
+	s->args[s->arg_cnt++] = (struct ir_sig_arg){loc, is_whole ? m->locs[loc].width : width};
+}
+
+static struct ir_sig sig_of(const struct dec_proto *d, const struct ir_machine *m)
+{
+	static const char ints[6][4] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
+	struct ir_sig s = {.result = IR_LOC_NONE};
+	char vec[8];
+	for (unsigned i = 0; i < d->int_cnt; i++)
+		add_arg(&s, m, d, ints[i], int_width(d->ints[i]));
+	for (unsigned i = 0; i < d->vec_cnt; i++) {
+		snprintf(vec, sizeof(vec), "xmm%u", i);
+		add_arg(&s, m, d, vec, vec_width(d->vecs[i]));
+	}
+	if (d->result == DEC_R_INT || d->result == DEC_R_PAIR) {
+		s.result = ir_loc_find(m, "rax", 3);
+		s.result_width = int_width(d->result_bits);
+	} else if (d->result == DEC_R_VEC) {
+		s.result = ir_loc_find(m, "xmm0", 4);
+		s.result_width = vec_width(d->result_bits);
+	}
+	return s;
+}
+
+static void put_leaves(const struct ir_machine *m, unsigned places, const struct ir_sig *s, uint64_t *words)
+{
+	static const char names[][5] = {"rax", "rdx", "xmm0", "f7", "xmm1", "f6"};
+	for (unsigned k = 0; k < ARRAY_LEN(names); k++) {
+		uint16_t loc = ir_loc_find(m, names[k], strlen(names[k]));
+		if (places >> k & 1 && loc != IR_LOC_NONE && loc != s->result)
+			words[loc / 64] |= (uint64_t)1 << loc % 64;
+	}
+}
+
+/* What is stated of a function says how it is called, else its code does. False: it keeps to the state, as it takes more arguments than these,
+ * or looks at its return address. */
+static bool find_proto(struct ses_snap *sn, const struct ses_protos *p, uint64_t va, struct arena *a, struct dec_proto *ret)
+{
+	uint32_t to = behind_thunks(sn, &va);
+	bool is_stated = read_stated(ses_prototype_at(sn, va, a, NULL), ret), is_known = to != UINT32_MAX && p->state[to] == P_KNOWN;
+	if (!is_stated && (is_import(sn, va) || !is_known))
+		return false;
+	if (!is_stated)
+		*ret = p->list[to];
+	else
+		ret->result_bits = 0;
+	return !ret->is_variadic && ret->result != DEC_R_X87 && !(is_known && (p->list[to].is_variadic || p->list[to].reads_return));
+}
+
+/* A result is as wide as the widest use of it, too. */
+static void make_sigs(struct ses_snap *sn, struct ses_protos *p, uint32_t cnt)
+{
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	const struct ir_machine *m = lift_machine(sn->arch->id);
+	struct arena a = {0};
+	/* Elsewhere arguments are not in registers. */
+	for (uint32_t i = 0; i < cnt && m && m->addr_width == IR_W64; i++) {
+		uint64_t va = space_va(sn->space, funcs[i].loc), aim = va;
+		uint32_t to = behind_thunks(sn, &aim);
+		struct dec_proto d;
+		struct ir_sig none = {.result = IR_LOC_NONE};
+		struct dec_wants w = p->wants[i];
+		p->has_sig[i] = find_proto(sn, p, va, &a, &d);
+		arena_reset(&a);
+		if (to != UINT32_MAX)
+			add_wants(&w, &p->wants[to]);
+		if (p->has_sig[i]) {
+			uint8_t used = d.result == DEC_R_VEC ? 0 : w.rax_bits;
+			d.result_bits = d.result_bits ? MAX(d.result_bits, used) : 64;
+			p->sigs[i] = sig_of(&d, m);
+		} else if (p->state[i] == P_KNOWN) {
+			w.places |= places_of(&p->list[i]);
+		}
+		put_leaves(m, w.places, p->has_sig[i] ? &p->sigs[i] : &none, &p->leaves[(size_t)i * DEC_LOC_WORDS]);
+	}
+	arena_fini(&a);
+}
+
+/* --- all of them ----------------------------------------------------------------------------------------------------------------- */
+/* Functions that call each other: again and again until nothing else is known of any. */
+static void look_at_group(struct ses_snap *sn, struct ses_protos *p, const uint32_t *funcs, uint32_t cnt, struct arena *a)
+{
+	bool is_other = true;
+	for (unsigned round = 0; round < ROUNDS_MAX && is_other; round++) {
+		is_other = false;
+		p->is_cut = false;
+		for (uint32_t i = 0; i < cnt; i++)
+			is_other |= look_at(sn, p, funcs[i], a);
+		/* One that does not call itself. */
+		is_other &= cnt > 1 || p->is_cut || round;
+	}
+	for (uint32_t i = 0; i < cnt && is_other; i++)
+		expect_worst(sn, p, funcs[i]);
+}
+
+static bool look_at_all(struct ses_snap *sn, struct ses_protos *p, uint32_t cnt)
+{
+	struct arena own = {0}, a = {0};
+	struct order o;
+	bool ok = make_order(sn, &own, &o);
+	for (uint32_t i = 0; i < cnt && ok; i++)
+		expect_best(sn, p, i);
+	for (uint32_t i = 0; i < o.cnt && ok; i += o.group[i])
+		look_at_group(sn, p, o.list + i, o.group[i], &a);
+	arena_fini(&a);
+	arena_fini(&own);
+	return ok && !p->has_failed;
+}
+
+static struct ses_protos *make(struct ses_snap *sn)
+{
+	uint32_t cnt;
+	image_funcs(sn->im, &cnt);
+	struct ses_protos *p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->list = calloc(cnt + (size_t)1, sizeof(*p->list));
+	p->callees = calloc(cnt + (size_t)1, sizeof(*p->callees));
+	p->sigs = calloc(cnt + (size_t)1, sizeof(*p->sigs));
+	p->leaves = calloc((cnt + (size_t)1) * DEC_LOC_WORDS, sizeof(*p->leaves));
+	p->state = calloc(cnt + (size_t)1, 1);
+	p->has_sig = calloc(cnt + (size_t)1, 1);
+	p->wants = calloc(cnt + (size_t)1, sizeof(*p->wants));
+	bool ok = p->list && p->callees && p->sigs && p->leaves && p->state && p->has_sig && p->wants;
+	if (ok && cnt <= FUNCS_MAX && lift_machine(sn->arch->id))
+		ok = look_at_all(sn, p, cnt);
+	if (!ok) {
+		ses_protos_free(p);
+		return NULL;
+	}
+	decide(sn, p);
+	make_sigs(sn, p, cnt);
+	return p;
 }
 
 static const struct ses_protos *protos_of(struct ses_snap *sn)
 {
-	struct ses_protos *p = sn->protos, *none = NULL;
-	uint32_t cnt;
-	if (p)
-		return p;
-	image_funcs(sn->im, &cnt);
-	p = calloc(1, sizeof(*p));
-	if (p) {
-		p->list = calloc(cnt + (size_t)1, sizeof(*p->list));
-		p->state = calloc(cnt + (size_t)1, 1);
-		p->wants = calloc(cnt + (size_t)1, 1);
-	}
-	if (!p || !p->list || !p->state || !p->wants) {
-		ses_protos_free(p);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < cnt; i++)
-		if (p->state[i] == P_NEW)
-			look_at(sn, p, i, 0);
-	decide(sn, p);
-	if (!atomic_compare_exchange_strong(&sn->protos, &none, p)) {
-		ses_protos_free(p);
-		return none;
-	}
-	return p;
+	/* Once, however many ask at the same time. */
+	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+	if (sn->protos)
+		return sn->protos;
+	pthread_mutex_lock(&making);
+	if (!sn->protos)
+		sn->protos = make(sn);
+	pthread_mutex_unlock(&making);
+	return sn->protos;
+}
+
+void ses_proto_callee(struct ses_snap *sn, uint64_t va, struct dec_callee *ret)
+{
+	struct look l = {.sn = sn, .p = (struct ses_protos *)protos_of(sn)};
+	if (l.p)
+		callee(&l, va, ret);
+}
+
+bool ses_proto_leaves(struct ses_snap *sn, uint64_t va, uint64_t *ret)
+{
+	uint32_t func = func_at(sn, va);
+	const struct ses_protos *p = func == UINT32_MAX ? NULL : protos_of(sn);
+	if (!p || p->state[func] != P_KNOWN)
+		return false;
+	memcpy(ret, &p->leaves[(size_t)func * DEC_LOC_WORDS], DEC_LOC_WORDS * sizeof(*ret));
+	return true;
+}
+
+bool ses_proto_sig(struct ses_snap *sn, uint64_t va, struct ir_sig *ret)
+{
+	uint32_t func = func_at(sn, va);
+	const struct ses_protos *p = func == UINT32_MAX ? NULL : protos_of(sn);
+	if (!p || !p->has_sig[func])
+		return false;
+	*ret = p->sigs[func];
+	return true;
 }
 
 /* --- as C --------------------------------------------------------------------------------------------------------------------------- */
@@ -260,4 +643,22 @@ struct ses_text ses_proto_recovered(struct ses_snap *sn, uint64_t va, struct are
 	buf_printf(&b, "%s)", d->is_variadic ? *sep ? ", ..." : "..." : *sep ? "" : "void");
 	const char *text = b.failed ? NULL : arena_strndup(a, b.data, b.len);
 	return text ? ses_text_of(text, b.len) : ses_text_of("", 0);
+}
+
+const uint8_t *ses_proto_import_args(struct ses_snap *sn, struct arena *a)
+{
+	uint32_t cnt;
+	const struct image_import *imports = image_imports(sn->im, &cnt);
+	uint8_t *args = ARENA_ARRAY(a, uint8_t, cnt + (size_t)1);
+	struct arena own = {0};
+	for (uint32_t i = 0; args && i < cnt; i++) {
+		struct dec_proto p;
+		bool is_stated = read_stated(ses_prototype_at(sn, space_va(sn->space, imports[i].loc), &own, NULL), &p);
+		args[i] = is_stated && !p.is_variadic ? p.int_cnt : 3;
+	}
+	/* What is none of the target's. */
+	if (args)
+		args[cnt] = 3;
+	arena_fini(&own);
+	return args;
 }

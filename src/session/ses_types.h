@@ -113,4 +113,17 @@ struct ses_text ses_prototype_at(struct ses_snap *sn, uint64_t va, struct arena 
  * the whole program. In the arena. */
 struct ses_text ses_proto_recovered(struct ses_snap *sn, uint64_t va, struct arena *a);
 
+struct dec_callee;
+struct ir_sig;
+/* What callers of the code at an address have to know of it; `ret` holds what the convention says. */
+void ses_proto_callee(struct ses_snap *sn, uint64_t va, struct dec_callee *ret);
+/* The signature its C has; false: it takes and leaves all in the state. */
+bool ses_proto_sig(struct ses_snap *sn, uint64_t va, struct ir_sig *ret);
+/* Which results, bits by location, DEC_LOC_WORDS, it leaves in the state beside the signature's; false: it is not known. */
+bool ses_proto_leaves(struct ses_snap *sn, uint64_t va, uint64_t *ret);
+
+/* Per import, and last for any other, how many arguments in general registers its prototype has, 3 when there is none; in the arena,
+ * null: no memory. */
+const uint8_t *ses_proto_import_args(struct ses_snap *sn, struct arena *a);
+
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/ses_verdict.h"
 
+#include "decomp/dec.h"
+#include "lift/lift_image.h"
 #include "session/ses_int.h"
 #include "session/ses_sha256.h"
+#include "session/ses_types.h"
 
 #include "base/child_tool.h"
 
@@ -30,6 +33,31 @@ static bool has_edge(const struct verify_edge *edges, uint32_t first, uint32_t c
 	return false;
 }
 
+static uint64_t low_bits(unsigned bits)
+{
+	return bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+}
+
+/* What the function gives, by its signature; without one, all that may be a result. */
+static void put_results(struct ses_snap *sn, const struct ses_code *c, struct verify_func *ret)
+{
+	const struct ir_machine *m = lift_machine(sn->arch->id);
+	struct ir_sig sig = {.result = IR_LOC_NONE};
+	uint64_t leaves[DEC_LOC_WORDS];
+	unsigned rax = ir_loc_find(m, "rax", 3), rdx = ir_loc_find(m, "rdx", 3), xmm0 = ir_loc_find(m, "xmm0", 4), f7 = ir_loc_find(m, "f7", 2);
+	bool is_all = rax == IR_LOC_NONE || !ses_proto_leaves(sn, c->va, leaves);
+	if (!is_all)
+		(void)ses_proto_sig(sn, c->va, &sig);
+	unsigned bits = ir_bits((enum ir_width)sig.result_width);
+#define LEAVES(loc) (is_all || (leaves[(loc) / 64] >> (loc) % 64 & 1))
+	ret->not_rax = LEAVES(rax) ? 0 : sig.result == rax ? ~low_bits(bits) : UINT64_MAX;
+	ret->not_rdx = LEAVES(rdx) ? 0 : UINT64_MAX;
+	ret->not_xmm0[0] = LEAVES(xmm0) ? 0 : sig.result == xmm0 ? ~low_bits(bits) : UINT64_MAX;
+	ret->not_xmm0[1] = LEAVES(xmm0) || (sig.result == xmm0 && bits > 64) ? 0 : UINT64_MAX;
+	ret->not_st0 = !LEAVES(f7);
+#undef LEAVES
+}
+
 struct err *ses_verdict_func(struct ses_snap *sn, const struct ses_call *call, const struct ses_code *c, struct arena *a,
 			     struct verify_func *ret)
 {
@@ -42,11 +70,14 @@ struct err *ses_verdict_func(struct ses_snap *sn, const struct ses_call *call, c
 		edge_cnt += b[i].succ_cnt;
 	uint64_t *blocks = ARENA_ARRAY(a, uint64_t, (size_t)cnt + 1), *words = ARENA_ARRAY(a, uint64_t, c->word_cnt + 1);
 	struct verify_edge *edges = ARENA_ARRAY(a, struct verify_edge, (size_t)edge_cnt + 1);
-	const char *name = arena_strndup(a, c->name, strlen(c->name));
+	char entry[40];
+	ses_code_entry_name(c->va, entry, sizeof(entry));
+	const char *name = arena_strndup(a, entry, strlen(entry));
 	if (!blocks || !words || !edges || !name)
 		return &err_nomem;
 	*ret = (struct verify_func){.va = c->va, .name = name, .blocks = blocks, .block_cnt = cnt, .words = words, .word_cnt = c->word_cnt,
 				    .edges = edges};
+	put_results(sn, c, ret);
 	memcpy(words, c->words, c->word_cnt * sizeof(*words));
 	for (uint32_t i = 0; i < cnt; i++) {
 		uint64_t branch = b[i].succ_cnt > 1 ? last_insn(sn, &b[i]) : 0;
@@ -95,7 +126,8 @@ struct err *ses_verdict_base_make(struct ses_snap *sn, struct ses_verdict_base *
 	return b.failed ? &err_nomem : ses_sha256((const uint8_t *)b.data, b.len, NULL, NULL, NULL, ret->hash);
 }
 
-struct err *ses_verdict_key(const struct ses_verdict_base *base, const struct verify_func *f, const struct ses_code *c, uint8_t ret[32])
+struct err *ses_verdict_key(struct ses_snap *sn, const struct ses_verdict_base *base, const struct verify_func *f, const struct ses_code *c,
+			    uint8_t ret[32])
 {
 	_cleanup_buf_ struct buf b = {0};
 	buf_add(&b, (const char *)base->hash, sizeof(base->hash));
@@ -103,6 +135,9 @@ struct err *ses_verdict_key(const struct ses_verdict_base *base, const struct ve
 	buf_add(&b, (const char *)f->blocks, f->block_cnt * sizeof(*f->blocks));
 	buf_add(&b, (const char *)f->edges, f->edge_cnt * sizeof(*f->edges));
 	buf_add(&b, (const char *)f->words, f->word_cnt * sizeof(*f->words));
+	buf_printf(&b, "%llx %llx %llx %llx %d\n", (unsigned long long)f->not_rax, (unsigned long long)f->not_rdx,
+		   (unsigned long long)f->not_xmm0[0], (unsigned long long)f->not_xmm0[1], f->not_st0);
+	ses_code_decls(sn, c, &b);
 	buf_add(&b, c->text.data, c->text.len);
 	return b.failed ? &err_nomem : ses_sha256((const uint8_t *)b.data, b.len, NULL, NULL, NULL, ret);
 }

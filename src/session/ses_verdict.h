@@ -30,7 +30,8 @@ _must_use_ struct err *ses_verdict_func(struct ses_snap *sn, const struct ses_ca
 					struct arena *a, struct verify_func *ret);
 
 _must_use_ struct err *ses_verdict_base_make(struct ses_snap *sn, struct ses_verdict_base *ret);
-_must_use_ struct err *ses_verdict_key(const struct ses_verdict_base *base, const struct verify_func *f, const struct ses_code *c,
+_must_use_ struct err *ses_verdict_key(struct ses_snap *sn, const struct ses_verdict_base *base, const struct verify_func *f,
+				       const struct ses_code *c,
 				       uint8_t ret[32]);
 
 /* Those of the addresses `from` to `to`. */

@@ -97,7 +97,6 @@ void ses_snap_free(struct ses_snap *sn)
 	free(sn->marks);
 	free(sn->edges);
 	free(sn->typed);
-	ses_callees_free(sn->callees);
 	ses_protos_free(sn->protos);
 	ses_typeset_put(sn->types);
 	image_unref(sn->im);

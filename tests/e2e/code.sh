@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 F=/bin/true
 status "one function" 0 "$SCRY" decompile $F main
-like "takes the machine's state" 'void main_[0-9a-f]+\(struct scry_x86_64 \*m\)' "$OUT"
+like "takes its parameters" '^(void|uint[0-9]+_t) main_[0-9a-f]+\((void|uint[0-9]+_t a0.*)\)$' "$OUT"
 is "line by line" "ok" "$("$SCRY" decompile $F main --map --json | python3 -c '
 import json, subprocess, sys
 c = json.load(sys.stdin)
@@ -16,18 +16,18 @@ ok = c["level"] in ("L2", "L3") and c["status"] == "full" and mapped <= insns an
 print("ok" if ok and len(insns - mapped) == 0 else sorted(insns - mapped)[:5])' "$SCRY" $F)"
 # What people say of an address stands at its statement, and the C still compiles; nothing of it ends a comment early.
 at=$("$SCRY" decompile $F main --map --json | python3 -c '
-import json, sys
+import json, re, sys
 c = json.load(sys.stdin)
 lines = c["code"].split("\n")
-print(next(l["addrs"][0] for l in c["map"] if "scry_call" in lines[l["line"] - 1]))')
+print(next(l["addrs"][0] for l in c["map"] if re.search(r"\w_[0-9a-f]+\(", lines[l["line"] - 1]) and lines[l["line"] - 1][0] == "\t"))')
 "$SCRY" comment $F "$at" 'say */ /* "this"' >/dev/null && "$SCRY" comment $F main --kind func $'two\nlines' >/dev/null &&
 	"$SCRY" comment $F "$at" --kind block above >/dev/null
 "$SCRY" decompile $F main >"$WORK/said.c"
-like "a comment stands behind the call" 'scry_call.*/\* say \* / / \* "this" \*/' "$(grep 'say' "$WORK/said.c")"
+like "a comment stands behind the call" '_[0-9a-f]+\(.*/\* say \* / / \* "this" \*/' "$(grep 'say' "$WORK/said.c")"
 is "a comment of the function before it" '/* two */ /* lines */' "$(head -2 "$WORK/said.c" | tr '\n' ' ' | sed 's/ $//')"
 like "a block comment before the statement" '^	/\* above \*/$' "$(grep -B0 above "$WORK/said.c")"
 "$SCRY" decompile --all $F -o "$WORK/h" >/dev/null
-status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/said.c" -o /dev/null
+status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include code.h -c "$WORK/said.c" -o /dev/null
 "$SCRY" undo $F 3 >/dev/null
 is "taken back it is gone" 0 "$("$SCRY" decompile $F main | grep -c 'say\|above\|two')"
 # A block's name is its label's, as an identifier; the function's own first block has the function's name.
@@ -59,7 +59,8 @@ C
 	"$SCRY" decompile "$J" f >"$WORK/named.c"
 	like "a label has its block's name" "^for_${block#0x}:; /. $block ./\$" "$(cat "$WORK/named.c")"
 	like "and so has what goes there" "goto for_${block#0x};" "$(cat "$WORK/named.c")"
-	status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/named.c" -o /dev/null
+	"$SCRY" decompile --all "$J" -o "$WORK/j" >/dev/null
+	status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/j" -include code.h -c "$WORK/named.c" -o /dev/null
 	"$SCRY" undo "$J" >/dev/null
 	is "taken back it is a number" 0 "$("$SCRY" decompile "$J" f | grep -c for_)"
 	# A block that nothing jumps to has a label when it has a name.

@@ -143,7 +143,7 @@ status "an unknown ending" 2 "$SCRY" export "$F" -o "$WORK/x.doc"
 status "C of every function" 0 "$SCRY" export "$F" -o "$WORK/x.c" --json
 "$SCRY" decompile "$F" --all -o "$WORK/code" >/dev/null
 is "each is in it" "$("$SCRY" functions "$F" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["total"])')" \
-	"$(grep -c '^void .*(struct scry_x86_64 \*m)$' "$WORK/x.c")"
+	"$(grep -c '^{$' "$WORK/x.c")"
 like "and the types" 'struct exported {' "$(head -20 "$WORK/x.c")"
 case $(uname -m) in
 x86_64) ok "it compiles" cc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/code" -c "$WORK/x.c" -o "$WORK/x.o" ;;

@@ -46,6 +46,16 @@ for opt in -O0 -O1 -O2; do
 			"$SCRY" type_at "$F" "$1" --json
 	done
 done
+# The C has them: parameters and results of its own, arguments where it calls, and nothing of them in the state.
+for want in 'sum3 uint.._t uint.._t.a0,.uint.._t.a1,.uint.*_t.a2' 'set void uint64_t.a0,.uint.._t.a1' 'leaves void uint64_t.a0' 'mixed uint.*_t uint.*a0,.*a1,.*a2'; do
+	set -- $want
+	C=$("$SCRY" decompile "$F" "$1")
+	like "C: $1" "^$2 $1_[0-9a-f]+\\($3\\)\$" "$C"
+	unlike "C: no argument of $1 comes from the state" 'm->(rdi|rsi|rdx|xmm0)' "$C"
+done
+like "C: arguments" '^	set_[0-9a-f]+\(a0, 5\);$' "$("$SCRY" decompile "$WORK/a-O1" leaves)"
+like "C: what is called is given back" 't[0-9]+ = sum3_[0-9a-f]+\(a0, 2, 3\);' "$("$SCRY" decompile "$WORK/a-O1" wrap)"
+like "C: a variable number of arguments keeps to the state" 'var_[0-9a-f]+\(struct scry_x86_64 \*m\)' "$("$SCRY" decompile "$F" var)"
 status "what somebody says goes first" 0 "$SCRY" set_prototype "$F" sum3 'long sum3(int, int)'
 json "and is shown" 'd["prototype"]=="long sum3(int, int)" and d["source"]=="user"' "$SCRY" type_at "$F" sum3 --json
 plan

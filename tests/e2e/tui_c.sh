@@ -39,7 +39,7 @@ text loop
 key Enter
 shows "a function" 'loop:'
 key Tab
-shows "its C" 'void loop_'
+shows "its C" 'uint32_t loop_'
 text '/rx:^b[0-9]+:'
 key Enter
 shows "a pattern is found" 'found: rx:^b[0-9]+:'

@@ -22,7 +22,7 @@ screen | grep -q '^.*>[0-9a-f]\{8,\} ' && ok 0 'the current line is marked' || o
 keys Tab
 wait_for ' C  L' 'Tab to the C'
 keys C-Home
-wait_for '(struct scry_x86_64 *m)' 'which is the function'
+wait_for 'struct scry_x86_64 *const m' 'which is the function'
 keys Tab
 wait_for ' listing' 'and back'
 keys BTab

@@ -104,7 +104,7 @@ class Program:
         p = run([self.args.scry, "decompile", stripped, "--all", "--output", out], limit=120, env=env)
         if p.returncode not in (0, 1) or not os.path.isdir(out):
             raise Bad("decompile: " + p.stderr.decode(errors="replace").strip()[:100])
-        names, files = {}, sorted(glob.glob(out + "/code_*.c"))
+        names, files = {}, [*sorted(glob.glob(out + "/code_*.c")), out + "/state.c"]
         for path in files:
             with open(path, encoding="utf-8") as f:
                 names.update({int(at, 16): name for name, at in FUNC_LINE.findall(f.read())})

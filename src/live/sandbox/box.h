@@ -31,6 +31,8 @@ struct box_opts {
 	/* Optional: recompiled functions, a shared object that needs nothing but the models of imports; see box_try(). */
 	const struct image *code;
 	int code_fd;
+	/* Optional, borrowed: per import, and last for others, how many arguments in general registers it has. Else three are looked at. */
+	const uint8_t *import_args;
 };
 
 enum box_arg_kind { BOX_ARG_INT, BOX_ARG_F64, BOX_ARG_F32, BOX_ARG_BUF };

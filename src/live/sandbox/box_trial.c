@@ -327,7 +327,7 @@ uint64_t box_trial_import(struct box *b, uint32_t number, const uint64_t *args)
 {
 	struct box_shared *s = b->shared;
 	uint64_t h = box_mix(s->trace, number);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 3 && (!b->opts.import_args || i < b->opts.import_args[number]); i++)
 		h = box_mix(h, args[i]);
 	s->trace = h;
 	return an_answer(s, box_mix(s->input.seed, number));

@@ -180,7 +180,8 @@ struct err *verify_open(const struct verify_opts *opts, const struct buf *text, 
 	v->guide = guide_new();
 	struct err *e = v->code_va && v->pages && v->run && v->guide ? build(v, text) : &err_nomem;
 	const struct box_opts box = {.im = opts->im, .fd = opts->fd, .wall_ms = 100 * opts->cpu_ms + 20000,
-				     .cpu_s = C_TIMES * opts->cpu_ms / 1000 + 1, .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd};
+				     .cpu_s = C_TIMES * opts->cpu_ms / 1000 + 1, .mem_len = 256 << 20, .code = v->code, .code_fd = v->code_fd,
+				     .import_args = opts->import_args};
 	if (!e)
 		e = box_open(&box, &v->box);
 	if (e) {
@@ -242,29 +243,30 @@ static bool is_nan(const uint8_t f[10])
 }
 
 /* Of the machine code's run `x` it is known whether it left a result there. Which NaN an operation gives is not the C's to know. */
-static bool is_same_st0(const struct box_result *x, const struct box_result *y)
+static bool is_same_st0(const struct verify_func *f, const struct box_result *x, const struct box_result *y)
 {
-	return !x->has_st0 || !memcmp(x->st0, y->st0, sizeof(x->st0)) || (is_nan(x->st0) && is_nan(y->st0));
+	return f->not_st0 || !x->has_st0 || !memcmp(x->st0, y->st0, sizeof(x->st0)) || (is_nan(x->st0) && is_nan(y->st0));
 }
 
 /* What differs between two outcomes, the first one of the machine code, as text; false: nothing. The pages of `a` were copied. */
-static bool differ(const struct box_outcome *a, const struct box_page *a_pages, const struct box_outcome *b, char *why, size_t cap)
+static bool differ(const struct verify_func *f, const struct box_outcome *a, const struct box_page *a_pages, const struct box_outcome *b,
+		   char *why, size_t cap)
 {
 	const struct box_result *x = &a->result, *y = &b->result;
 	if (x->end != y->end) {
 		snprintf(why, cap, "ends: %s, C: %s (signal %d)", box_end_name(x->end), box_end_name(y->end), y->signal);
 		return true;
 	}
-	if (x->end == BOX_RETURNED && (x->rax != y->rax || x->rdx != y->rdx)) {
+	if (x->end == BOX_RETURNED && ((x->rax ^ y->rax) & ~f->not_rax || (x->rdx ^ y->rdx) & ~f->not_rdx)) {
 		snprintf(why, cap, "rax 0x%llx, C: 0x%llx; rdx 0x%llx, C: 0x%llx", (unsigned long long)x->rax,
 			 (unsigned long long)y->rax, (unsigned long long)x->rdx, (unsigned long long)y->rdx);
 		return true;
 	}
-	if (x->end == BOX_RETURNED && (x->xmm0[0] != y->xmm0[0] || x->xmm0[1] != y->xmm0[1])) {
+	if (x->end == BOX_RETURNED && ((x->xmm0[0] ^ y->xmm0[0]) & ~f->not_xmm0[0] || (x->xmm0[1] ^ y->xmm0[1]) & ~f->not_xmm0[1])) {
 		snprintf(why, cap, "xmm0 0x%llx, C: 0x%llx", (unsigned long long)x->xmm0[0], (unsigned long long)y->xmm0[0]);
 		return true;
 	}
-	if (x->end == BOX_RETURNED && !is_same_st0(x, y)) {
+	if (x->end == BOX_RETURNED && !is_same_st0(f, x, y)) {
 		uint64_t a_fraction, b_fraction;
 		memcpy(&a_fraction, x->st0, 8);
 		memcpy(&b_fraction, y->st0, 8);
@@ -316,6 +318,7 @@ static void say_unclean(const struct box_result *r, char *why, size_t cap)
 
 struct shrink {
 	struct verify *v;
+	const struct verify_func *f;
 	struct box_trial trial; /* of the machine code */
 	uint64_t code_va;
 	struct box_patch patches[BOX_PATCH_MAX]; /* what can be zero */
@@ -360,7 +363,7 @@ static struct err *still_differs(struct shrink *s, bool *ret)
 	t.code_va = s->code_va;
 	t.cpu_ms = s->v->opts.cpu_ms * C_TIMES;
 	e = box_try(s->v->box, &t, &c);
-	*ret = !e && is_telling(&c) && differ(&a, s->v->pages, &c, why, sizeof(why));
+	*ret = !e && is_telling(&c) && differ(s->f, &a, s->v->pages, &c, why, sizeof(why));
 	if (*ret)
 		push_pages(s, &c);
 	return e;
@@ -422,7 +425,7 @@ static struct err *shrink(struct verify *v, uint32_t i, const struct box_trial *
 	struct err *e = NULL;
 	if (!s)
 		return &err_nomem;
-	*s = (struct shrink){.v = v, .trial = *t, .code_va = v->code_va[i]};
+	*s = (struct shrink){.v = v, .f = &v->funcs[i], .trial = *t, .code_va = v->code_va[i]};
 	s->trial.code_va = 0;
 	s->trial.cpu_ms = v->opts.cpu_ms;
 	if (t->patch_cnt)
@@ -453,7 +456,7 @@ static struct err *judge_difference(struct verify *v, uint32_t i, const struct b
 	struct err *e = box_try(v->box, &machine, &again);
 	if (e)
 		return e;
-	if (differ(&v->first, v->pages, &again, why, sizeof(why))) {
+	if (differ(&v->funcs[i], &v->first, v->pages, &again, why, sizeof(why))) {
 		if (!ret->inputs && is_clean(&again.result)) {
 			ret->status = VERIFY_UNREPEATABLE;
 			memcpy(ret->why, why, sizeof(why));
@@ -461,7 +464,7 @@ static struct err *judge_difference(struct verify *v, uint32_t i, const struct b
 		return NULL;
 	}
 	e = box_try(v->box, t, &c);
-	if (e || !is_telling(&c) || !differ(&v->first, v->pages, &c, ret->why, sizeof(ret->why)))
+	if (e || !is_telling(&c) || !differ(&v->funcs[i], &v->first, v->pages, &c, ret->why, sizeof(ret->why)))
 		return e;
 	cover_keep(&v->cover);
 	ret->status = VERIFY_DIFFERS;
@@ -513,7 +516,7 @@ static struct err *one_trial(struct verify *v, uint32_t i, const struct guide_in
 			snprintf(ret->why, sizeof(ret->why), "the C has not enough %s", c.has_no_memory ? "memory" : "time");
 		return NULL;
 	}
-	if (differ(&v->first, v->pages, &c, why, sizeof(why)))
+	if (differ(f, &v->first, v->pages, &c, why, sizeof(why)))
 		return judge_difference(v, i, &t, ret);
 	cover_keep(&v->cover);
 	guide_learn(v->guide, in, v->run);

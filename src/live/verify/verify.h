@@ -12,7 +12,7 @@
  * imports called in order with their first arguments. This is testing, not proof: a verdict says on how many
  * inputs, and which share of the function's blocks they reached. It is what the target's own process says.
  */
-#define VERIFY_ENGINE_VERSION 5 /* raised whenever the same function and the same C could get another verdict */
+#define VERIFY_ENGINE_VERSION 6 /* raised whenever the same function and the same C could get another verdict */
 
 enum verify_status { VERIFY_NOT_RUN, VERIFY_COMPILES, VERIFY_EQUAL, VERIFY_DIFFERS, VERIFY_UNREPEATABLE, VERIFY_INCONCLUSIVE,
 		     VERIFY_STATUS_COUNT };
@@ -28,7 +28,10 @@ struct verify_edge {
 /* A function to verify. */
 struct verify_func {
 	uint64_t va;
-	const char *name;       /* of its C form */
+	const char *name;       /* of its C form, which is called with the state */
+	/* Bits of these registers that are no result, and may be anything. */
+	uint64_t not_rax, not_rdx, not_xmm0[2];
+	bool not_st0;
 	const uint64_t *blocks; /* starts of its blocks, borrowed */
 	uint32_t block_cnt;
 	uint32_t edge_cnt;
@@ -72,6 +75,7 @@ struct verify_opts {
 	size_t header_len;
 	const char *quick_header; /* the text of scry_tcc.h: the C is compiled by the Tiny C Compiler, if verify_quick_takes() it; null: by cc */
 	size_t quick_header_len;
+	const uint8_t *import_args; /* as box_opts has it */
 	uint32_t seeds;         /* at most so many a function */
 	uint64_t seed;          /* the first of them */
 	bool has_input;         /* one run only, on that seed with these words, as a verdict has them */
