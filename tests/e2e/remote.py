@@ -491,6 +491,14 @@ def test_many():
         subprocess.run([cc, "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id", "-o", f"{folder}/{name}", folder + "/x.c"], check=True)
     subprocess.run([cc, "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id,--no-as-needed", "-o", folder + "/app", folder + "/x.c", "-L" + folder,
                     *[f"-l:{n}" for n in names]], check=True)
+    subprocess.run([cc, "-c", "-o", folder + "/y.o", folder + "/x.c"], check=True)
+    subprocess.run([cc, "-r", "-nostdlib", "-Wl,--build-id", "-o", folder + "/z.o", folder + "/y.o"], check=True)
+    unlinked = open(folder + "/z.o", "rb").read()
+    new_store()
+    s = Fake({"/z.o": unlinked})
+    r = get(s.url("/z.o"))
+    ok(build_id(unlinked) and r.body == unlinked, "an object that is not linked, with a build-id in its sections", r.stderr)
+    s.close()
     places = ("/there", "/usr/lib/x86_64-linux-gnu", "/usr/local/lib")
     files = {f"{places[i % 3]}/{n}": open(f"{folder}/{n}", "rb").read() for i, n in enumerate(names)}
     files["/there/app"] = open(folder + "/app", "rb").read()

@@ -25,16 +25,9 @@ static bool elf(const uint8_t *p, size_t len)
 {
 	struct bytes b = {p, len};
 	uint8_t id[REACH_MAX_ID_LEN];
-	struct reach_range firsts[REACH_MAX_FIRST];
-	unsigned cnt = 0;
 	if (reach_elf_id(read_bytes, &b, id) > REACH_MAX_ID_LEN)
 		abort();
-	bool is_known = reach_elf_first(read_bytes, &b, len, firsts, &cnt);
-	for (unsigned i = 0; i < cnt; i++) {
-		if (cnt > REACH_MAX_FIRST || !firsts[i].len || firsts[i].off >= len || firsts[i].len > len - firsts[i].off)
-			abort();
-	}
-	return reach_elf_end(read_bytes, &b) && is_known;
+	return reach_elf_end(read_bytes, &b);
 }
 
 static bool url(const char *text)

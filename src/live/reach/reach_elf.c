@@ -83,123 +83,42 @@ static unsigned id_at(reach_read_fn read, void *ctx, const struct head *h, struc
 	return len;
 }
 
+/* Where an entry of the program or section headers says that notes are; 0 bytes: it says something else. */
+static struct reach_range notes_at(const struct head *h, const uint8_t *entry, unsigned len, bool is_section)
+{
+	struct cur c = cur_make(entry, len, h->is_be);
+	unsigned word_len = h->is_64 ? 8 : 4;
+	struct reach_range at = {0};
+	size_t off_at = h->is_64 ? offsetof(Elf64_Phdr, p_offset) : offsetof(Elf32_Phdr, p_offset);
+	size_t len_at = h->is_64 ? offsetof(Elf64_Phdr, p_filesz) : offsetof(Elf32_Phdr, p_filesz);
+	if (is_section) {
+		off_at = h->is_64 ? offsetof(Elf64_Shdr, sh_offset) : offsetof(Elf32_Shdr, sh_offset);
+		len_at = h->is_64 ? offsetof(Elf64_Shdr, sh_size) : offsetof(Elf32_Shdr, sh_size);
+		cur_skip(&c, 4);
+	}
+	if (cur_u32(&c) != (is_section ? SHT_NOTE : PT_NOTE))
+		return at;
+	cur_seek(&c, off_at);
+	at.off = cur_word(&c, word_len);
+	cur_seek(&c, len_at);
+	at.len = cur_word(&c, word_len);
+	return at;
+}
+
 unsigned reach_elf_id(reach_read_fn read, void *ctx, uint8_t ret_id[REACH_MAX_ID_LEN])
 {
 	struct head h;
-	if (!read_head(read, ctx, &h) || h.ph_len < (h.is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)))
+	unsigned id_len = 0;
+	if (!read_head(read, ctx, &h))
 		return 0;
-	uint64_t table_len = (uint64_t)h.ph_len * h.ph_cnt;
-	uint8_t *table = read_table(read, ctx, h.ph_off, table_len);
-	unsigned len = 0;
-	for (unsigned i = 0; table && i < h.ph_cnt && !len; i++) {
-		struct cur c = cur_make(table + (size_t)i * h.ph_len, h.ph_len, h.is_be);
-		if (cur_u32(&c) != PT_NOTE)
-			continue;
-		cur_seek(&c, h.is_64 ? offsetof(Elf64_Phdr, p_offset) : offsetof(Elf32_Phdr, p_offset));
-		struct reach_range at = {.off = cur_word(&c, h.is_64 ? 8 : 4)};
-		cur_seek(&c, h.is_64 ? offsetof(Elf64_Phdr, p_filesz) : offsetof(Elf32_Phdr, p_filesz));
-		at.len = cur_word(&c, h.is_64 ? 8 : 4);
-		len = id_at(read, ctx, &h, at, ret_id);
+	/* What is not linked has sections only. */
+	for (unsigned k = 0; k < 2 && !id_len; k++) {
+		unsigned len = k ? h.sh_len : h.ph_len, cnt = k ? h.sh_cnt : h.ph_cnt;
+		size_t min_len = k ? (h.is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)) : h.is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+		uint8_t *table = len < min_len ? NULL : read_table(read, ctx, k ? h.sh_off : h.ph_off, (uint64_t)len * cnt);
+		for (unsigned i = 0; table && i < cnt && !id_len; i++)
+			id_len = id_at(read, ctx, &h, notes_at(&h, table + (size_t)i * len, len, k), ret_id);
+		free(table);
 	}
-	free(table);
-	return len;
-}
-
-/* How soon a section is needed; 0: with the rest. */
-static unsigned rank_of(uint32_t type, uint64_t flags)
-{
-	switch (type) {
-	case SHT_DYNSYM:
-	case SHT_SYMTAB:
-		return 1;
-	case SHT_STRTAB:
-		return 2;
-	case SHT_DYNAMIC:
-	case SHT_INIT_ARRAY:
-	case SHT_FINI_ARRAY:
-	case SHT_RELA:
-	case SHT_REL:
-	case SHT_NOTE:
-		return flags & SHF_ALLOC ? 3 : 0;
-	case SHT_GNU_verdef:
-	case SHT_GNU_verneed:
-	case SHT_GNU_versym:
-		return 4;
-	default:
-		return 0;
-	}
-}
-
-static bool is_named(const uint8_t *names, uint64_t names_len, uint32_t at, const char *name)
-{
-	size_t len = strlen(name) + 1;
-	return names && at < names_len && names_len - at >= len && !memcmp(names + at, name, len);
-}
-
-/* Sections of one rank, after those that are there. */
-struct firsts {
-	struct reach_range *all;
-	unsigned cnt;
-	uint64_t file_len;
-};
-
-static void add_first(struct firsts *f, struct reach_range r)
-{
-	if (f->cnt < REACH_MAX_FIRST && r.len && r.off < f->file_len && r.len <= f->file_len - r.off)
-		f->all[f->cnt++] = r;
-}
-
-struct section {
-	uint32_t name, type;
-	uint64_t flags;
-	struct reach_range at;
-};
-
-static struct section section_at(const struct head *h, const uint8_t *table, unsigned i)
-{
-	unsigned word_len = h->is_64 ? 8 : 4;
-	struct cur c = cur_make(table + (size_t)i * h->sh_len, h->sh_len, h->is_be);
-	struct section s = {.name = cur_u32(&c), .type = cur_u32(&c), .flags = cur_word(&c, word_len)};
-	cur_skip(&c, word_len);
-	s.at.off = cur_word(&c, word_len);
-	s.at.len = cur_word(&c, word_len);
-	return s;
-}
-
-bool reach_elf_first(reach_read_fn read, void *ctx, uint64_t file_len, struct reach_range ret[REACH_MAX_FIRST], unsigned *ret_cnt)
-{
-	struct head h;
-	*ret_cnt = 0;
-	if (!read_head(read, ctx, &h) || h.sh_len < (h.is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)) || !h.sh_cnt)
-		return false;
-	uint64_t table_len = (uint64_t)h.sh_len * h.sh_cnt;
-	struct firsts f = {.all = ret, .file_len = file_len};
-	uint8_t *table = read_table(read, ctx, h.sh_off, table_len), *names = NULL;
-	if (!table) {
-		add_first(&f, (struct reach_range){h.sh_off, table_len});
-		*ret_cnt = f.cnt;
-		return false;
-	}
-	/* The names of sections lie among the string tables; without them yet only types count, which is nearly all. */
-	uint64_t names_len = 0;
-	for (unsigned i = 0; i < h.sh_cnt && !names; i++) {
-		struct section s = section_at(&h, table, i);
-		if (s.type != SHT_STRTAB || (s.flags & SHF_ALLOC) || s.at.len > 65536)
-			continue;
-		names = read_table(read, ctx, s.at.off, s.at.len);
-		names_len = names ? s.at.len : 0;
-	}
-	for (unsigned rank = 1; rank <= 5; rank++) {
-		for (unsigned i = 0; i < h.sh_cnt; i++) {
-			struct section s = section_at(&h, table, i);
-			bool is_unwind = s.type != SHT_NOBITS && (is_named(names, names_len, s.name, ".eh_frame") ||
-								  is_named(names, names_len, s.name, ".eh_frame_hdr"));
-			if (is_unwind ? rank == 5 : rank_of(s.type, s.flags) == rank)
-				add_first(&f, s.at);
-		}
-	}
-	*ret_cnt = f.cnt;
-	free(table);
-	free(names);
-	return true;
+	return id_len;
 }

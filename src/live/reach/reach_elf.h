@@ -18,12 +18,4 @@ struct reach_range {
 	uint64_t off, len;
 };
 
-#define REACH_MAX_FIRST 24
-/*
- * What a listing needs first: the headers, then symbols and their names, unwind tables, notes, what relocates. `*ret_cnt` ranges within
- * `file_len`, most needed first. False: what tells (the section headers) is at `ret[0]` and has to be read first; or, with `*ret_cnt` 0, it
- * is no ELF.
- */
-bool reach_elf_first(reach_read_fn read, void *ctx, uint64_t file_len, struct reach_range ret[REACH_MAX_FIRST], unsigned *ret_cnt);
-
 #endif

@@ -50,12 +50,6 @@ struct reach_job_state {
 	uint64_t *asked;
 	size_t block_cnt, next_block;
 	uint64_t piece_off, piece_end;
-	/* Blocks that are to come before the others. */
-	size_t *first_blocks;
-	size_t first_cnt, first_next;
-	struct reach_range firsts[REACH_MAX_FIRST];
-	unsigned range_cnt;
-	bool has_ranges, is_first_told;
 	/* Short answers left holes. */
 	struct reach_range *holes;
 	size_t hole_cnt, hole_cap;
@@ -126,11 +120,6 @@ static struct err *submit_read(struct fetch *f, unsigned job_idx, uint64_t off, 
 /* The next block to ask for, SIZE_MAX: none is left. */
 static size_t next_block(struct reach_job_state *s)
 {
-	while (s->first_next < s->first_cnt) {
-		size_t i = s->first_blocks[s->first_next++];
-		if (!bits_get(s->asked, i))
-			return i;
-	}
 	while (s->next_block < s->block_cnt && bits_get(s->asked, s->next_block))
 		s->next_block++;
 	return s->next_block < s->block_cnt ? s->next_block : SIZE_MAX;
@@ -299,48 +288,6 @@ static struct err *fail_job(struct fetch *f, unsigned job_idx, struct err *why, 
 	return close_job(f, job_idx);
 }
 
-static struct err *add_firsts(struct reach_job_state *s, const struct reach_range *ranges, unsigned cnt)
-{
-	for (unsigned r = 0; r < cnt; r++) {
-		size_t from = (size_t)(ranges[r].off / REACH_BLOCK_LEN),
-		       to = (size_t)((ranges[r].off + ranges[r].len - 1) / REACH_BLOCK_LEN);
-		size_t *all = realloc(s->first_blocks, (s->first_cnt + to - from + 1) * sizeof(*all));
-		if (!all)
-			return &err_nomem;
-		s->first_blocks = all;
-		for (size_t i = from; i <= to; i++)
-			s->first_blocks[s->first_cnt++] = i;
-	}
-	return NULL;
-}
-
-/* What a listing needs: asked for ahead of the rest as soon as it is known where it lies, and told when it is there. */
-static struct err *look_for_firsts(struct fetch *f, struct reach_fetch_job *j)
-{
-	struct reach_job_state *s = j->state;
-	struct err *e = NULL;
-	if (!j->wants_first || s->is_first_told || !f->sink->first || !reach_part_has(s->part, 0, MIN(reach_part_len(s->part), 64)))
-		return NULL;
-	if (!s->has_ranges) {
-		unsigned cnt = 0;
-		bool is_known = reach_elf_first(reach_part_read, s->part, reach_part_len(s->part), s->firsts, &cnt);
-		/* The table is asked for once; then its ranges replace it. */
-		if (is_known || !cnt || !s->range_cnt)
-			e = add_firsts(s, s->firsts, cnt);
-		s->has_ranges = is_known || !cnt;
-		s->range_cnt = cnt;
-	}
-	for (unsigned i = 0; i < s->range_cnt; i++) {
-		if (!reach_part_has(s->part, s->firsts[i].off, s->firsts[i].len))
-			return e;
-	}
-	if (!e && s->has_ranges) {
-		s->is_first_told = true;
-		f->sink->first(f->sink->ctx, j, s->part);
-	}
-	return e;
-}
-
 /* The part is there: what of it has to be asked for. */
 static struct err *begin_reading(struct fetch *f, unsigned job_idx)
 {
@@ -365,7 +312,7 @@ static struct err *begin_reading(struct fetch *f, unsigned job_idx)
 		bits_set(s->asked, 0);
 	s->stage = STAGE_READING;
 	f->progress.done_len += reach_part_done_len(s->part);
-	return look_for_firsts(f, &f->jobs[job_idx]);
+	return NULL;
 }
 
 /*
@@ -604,7 +551,7 @@ static struct err *data_came(struct fetch *f, unsigned job_idx, const struct slo
 	f->epoch_len += a->data.len;
 	if (a->data.len < slot->len)
 		return add_hole(s, slot->off + a->data.len, slot->len - a->data.len);
-	return look_for_firsts(f, j);
+	return NULL;
 }
 
 static void put_id(char *out, size_t out_len, const uint8_t *id, unsigned id_len)
@@ -646,8 +593,6 @@ static struct err *finish_job(struct fetch *f, unsigned job_idx)
 	struct err *e = check(f, job_idx, sha256);
 	if (e)
 		return fail_job(f, job_idx, e, e->kind != ERR_STALE && e->kind != ERR_BAD_INPUT);
-	if (j->wants_first && !s->is_first_told && f->sink->first)
-		f->sink->first(f->sink->ctx, j, s->part);
 	e = f->sink->publish(f->sink->ctx, j, take_ptr(s->part), sha256);
 	if (e)
 		return fail_job(f, job_idx, e, true);
@@ -843,7 +788,6 @@ static void free_state(const struct reach_sink *sink, struct reach_fetch_job *j)
 		return;
 	end_part(sink, j, true);
 	free(s->asked);
-	free(s->first_blocks);
 	free(s->holes);
 	free(s);
 	j->state = NULL;

@@ -19,7 +19,6 @@ struct reach_fetch_job {
 	/* What the server says of its SHA-256, after the sink wanted that. */
 	bool is_sha256_asked, has_sha256;
 	uint8_t sha256[SHA256_LEN];
-	bool wants_first; /* what a listing needs comes first, see reach_sink.first */
 
 	/* What became of it. */
 	bool is_done;		/* the sink has it */
@@ -53,8 +52,6 @@ struct reach_sink {
 	struct err *(*publish)(void *ctx, struct reach_fetch_job *job, struct reach_part *part, const uint8_t sha256[SHA256_LEN]);
 	/* The part that place() gave is closed without: kept for later, or dropped. */
 	void (*give_up)(void *ctx, struct reach_fetch_job *job);
-	/* May be null: what a listing needs of this job is in the part, the rest still on its way. */
-	void (*first)(void *ctx, struct reach_fetch_job *job, struct reach_part *part);
 	void *ctx;
 	/* May be null. Often, with its own context. */
 	void (*progress)(void *ctx, const struct reach_progress *p);

@@ -261,11 +261,6 @@ bool reach_part_has(const struct reach_part *p, uint64_t off, uint64_t len)
 	return true;
 }
 
-const char *reach_part_path(const struct reach_part *p)
-{
-	return p->path;
-}
-
 size_t reach_part_read(void *part, uint64_t off, uint8_t *dst, size_t len)
 {
 	const struct reach_part *p = part;

@@ -48,7 +48,4 @@ _must_use_ struct err *reach_part_finish(struct reach_part *p, uint8_t ret_sha25
 /* After it was finished: gives the file its final name, on the same file system, replacing what is there, and forgets the map. Error io. */
 _must_use_ struct err *reach_part_publish(struct reach_part *p, const char *path, uint32_t mode);
 
-/* The bytes as a path of this process, for whoever wants to look at what has come. */
-const char *reach_part_path(const struct reach_part *p);
-
 #endif
