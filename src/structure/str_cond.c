@@ -5,7 +5,7 @@
 
 /* Statements a condition may have before its comma; and where that saves a jump. */
 #define COND_COST_MAX 1
-#define COND_COST_LONG_MAX 4
+#define COND_COST_LONG_MAX 8
 
 uint32_t str_cond_new(struct str_work *w, struct str_cond c, unsigned leaves)
 {

@@ -10,8 +10,8 @@
 
 #define DEPTH_MAX 24
 /* Jumps that may become the block they lead to, and what those copies may cost together. */
-#define SINK_CNT_MAX 4
-#define SINK_COST_MAX 24
+#define SINK_CNT_MAX 6
+#define SINK_COST_MAX 48
 /* Blocks a copy may go through. */
 #define COPY_BLOCKS_MAX 6
 
@@ -64,7 +64,7 @@ static uint32_t find_tail(const struct str_shape *s, uint32_t b, uint32_t follow
 	*ret_next = STR_NONE;
 	while (cnt < COPY_BLOCKS_MAX) {
 		cost += w->cost[b];
-		if ((w->end[b] != STR_END_LEAVE && w->end[b] != STR_END_GOTO) || cost > w->o->copy_cost_max || cost > s->copy_budget)
+		if ((w->end[b] != STR_END_LEAVE && w->end[b] != STR_END_GOTO) || cost > (w->sinks ? 3 : 1) * w->o->copy_cost_max || cost > s->copy_budget)
 			return 0;
 		blocks[cnt++] = b;
 		if (w->end[b] == STR_END_LEAVE)
