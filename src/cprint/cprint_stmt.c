@@ -48,6 +48,13 @@ void cprint_map_finish(struct cprint_printer *p)
 	uint32_t cnt = p->f->origin_cnt, near = 0;
 	if (!p->map)
 		return;
+	for (uint32_t i = 0; i < cnt; i++) {
+		uint32_t with = p->f->origins[i].with, line = with && with <= cnt ? p->origin_lines[with - 1] : 0;
+		if (line && !p->origin_lines[i])
+			p->has_failed |= !VEC_PUSH(&p->map->lines, ((struct cprint_line){.line = line, .va = p->f->origins[i].va}));
+		if (line && !p->origin_lines[i])
+			p->origin_lines[i] = line;
+	}
 	for (uint32_t i = 0; i < cnt && !near; i++)
 		near = p->origin_lines[i];
 	for (uint32_t i = cnt; i-- > 0;) {

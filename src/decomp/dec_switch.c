@@ -70,6 +70,7 @@ struct tree {
 	uint32_t inner_cnt;
 	uint64_t *consts;     /* compared for equality */
 	uint32_t const_cnt;
+	uint32_t range_cnt;   /* ... for being in a range */
 	bool may_guess;       /* where a table ends */
 	bool has_table, has_bits, has_pair;
 };
@@ -204,6 +205,9 @@ static bool set_of_cond(struct trees *t, struct tree *tr, ir_ref v, const struct
 		}
 		if (ok)
 			note_const(tr, &c, number, rec->kind == IR_CMP_EQ);
+		/* x - 5 < 3: several cases at once. */
+		bool is_range = (rec->kind == IR_CMP_ULT || rec->kind == IR_CMP_ULE) && c.cnt && c.steps[0].op == IR_ADD;
+		tr->range_cnt += is_range && number <= DEC_SPANS_MAX;
 	} else {
 		if (dec_values_cnt(in) > VALUES_MAX / 8 || !asks_for_bit(f, v, 0))
 			return false;
@@ -547,7 +551,8 @@ static bool was_switch(const struct trees *t, const struct tree *tr, uint32_t gr
 	for (uint32_t i = 0; i < tr->leaf_cnt; i++)
 		if (asks_again(t, tr, tr->leaves[i].to))
 			return false;
-	return tr->const_cnt > 2;
+	uint32_t cases = tr->const_cnt + 2 * tr->range_cnt;
+	return tr->const_cnt && cases > 2 && (groups > 3 || cases > 3);
 }
 
 static int by_value(const void *x, const void *y)
@@ -659,7 +664,7 @@ static bool try_root(struct trees *t, uint32_t top, ir_ref root, bool may_guess)
 	arena_reset(&t->scratch);
 	if (tr.width < IR_W8 || ir_bits(tr.width) > 64 || !values_at(t, &tr, top, &all))
 		return false;
-	tr.const_cnt = 0;
+	tr.const_cnt = tr.range_cnt = 0;
 	tr.has_pair = tr.has_bits = false;
 	if (!grow_tree(t, &tr, top, &all))
 		return false;
@@ -667,7 +672,14 @@ static bool try_root(struct trees *t, uint32_t top, ir_ref root, bool may_guess)
 	if (!was_switch(t, &tr, groups) || !make_switch(t, &tr, top, groups))
 		return false;
 	uint32_t *last = &t->inner_first[top];
+	uint32_t origin = end_of(t, top)->origin, origin_cnt = t->f->origin_cnt;
 	for (uint32_t i = 0; i < tr.inner_cnt; i++) {
+		const struct ir_block *k = &t->f->blocks[tr.inner[i]];
+		for (uint32_t n = k->first; n < k->last; n++) {
+			uint32_t of = t->f->recs[t->f->order[n]].origin;
+			if (of < origin_cnt && of != origin)
+				t->f->origins[of].with = origin + 1;
+		}
 		t->is_done[tr.inner[i]] = true;
 		t->into[tr.inner[i]] = top;
 		*last = tr.inner[i];
@@ -712,7 +724,7 @@ static bool find_roots(const struct trees *t, ir_ref v, ir_ref *roots, unsigned 
 	return *cnt > 0;
 }
 
-static void try_block(struct trees *t, uint32_t b)
+static void try_alone(struct trees *t, uint32_t b)
 {
 	const struct ir_func *f = t->f;
 	const struct ir_rec *end = end_of(t, b);
@@ -723,7 +735,7 @@ static void try_block(struct trees *t, uint32_t b)
 	unsigned cnt;
 	if (!end || t->is_done[b])
 		return;
-	if (end->op == IR_BR && !ends_loop(t, b) && (looks_on(t, ir_index(end->b)) || looks_on(t, ir_index(end->c)))) {
+	if (end->op == IR_BR && (looks_on(t, ir_index(end->b)) || looks_on(t, ir_index(end->c)))) {
 		ir_ref v = end->a, of;
 		if (is_negation(f, dec_rec(f, v), &of))
 			v = of;
@@ -735,6 +747,21 @@ static void try_block(struct trees *t, uint32_t b)
 		if (!t->is_done[b] && guess != IR_REF_NONE)
 			(void)try_root(t, b, guess, true);
 	}
+}
+
+/* What a loop goes on by is a case only when what comes behind is no switch without it. */
+static void try_block(struct trees *t, uint32_t b)
+{
+	for (uint32_t at = b; ends_loop(t, at) && !t->is_done[at];) {
+		const struct ir_rec *end = end_of(t, at);
+		at = ir_index(is_in_loop(t, ir_index(end->b), t->loop[at]) ? end->b : end->c);
+		if (!looks_on(t, at))
+			break;
+		try_alone(t, at);
+		if (t->is_done[at])
+			return;
+	}
+	try_alone(t, b);
 }
 
 /* --- the function -------------------------------------------------------------------------------------------------------------- */

@@ -241,6 +241,7 @@ struct ir_block {
 struct ir_origin {
 	uint64_t va;
 	uint8_t len;         /* bytes */
+	uint32_t with;       /* number of another one plus 1: what is left of it is a part of that one's; 0: of none */
 };
 
 #define IR_INTRIN_IO_MAX 40
