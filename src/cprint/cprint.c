@@ -345,6 +345,7 @@ static void weigh_block(struct cprint_printer *p, uint32_t block)
 	struct str_block *out = &p->blocks[block];
 	place_block(p, b);
 	out->is_expr = true;
+	p->parts[p->part_cnt++] = (struct cprint_part){block, b->first, b->last ? b->last - 1 : 0};
 	for (uint32_t i = b->first; i + 1 < b->last; i++) {
 		uint32_t r = f->order[i];
 		const struct ir_rec *rec = &f->recs[r];
@@ -413,7 +414,7 @@ static bool find_ends(struct cprint_printer *p, struct arena *a)
 
 static struct err *structure(struct cprint_printer *p, struct arena *a)
 {
-	const struct str_graph g = {.blocks = p->blocks, .cases = p->cases, .block_cnt = p->f->block_cnt, .case_cnt = p->case_cnt};
+	const struct str_graph g = {.blocks = p->blocks, .cases = p->cases, .block_cnt = p->part_cnt, .case_cnt = p->case_cnt};
 	const struct str_opts o = {.copy_cost_max = COPY_COST_MAX};
 	struct err *e = str_build(a, &g, &o, &p->tree);
 	return e ? e : str_check(a, &g, &p->tree);
@@ -426,15 +427,18 @@ static bool printer_init(struct cprint_printer *p, struct arena *a)
 	p->name_len = ARENA_ARRAY(a, uint8_t, f->machine->loc_cnt);
 	p->next_put = ARENA_ARRAY(a, uint32_t, f->machine->loc_cnt);
 	p->temps = ARENA_RAW_ARRAY(a, uint32_t, f->rec_cnt + (size_t)1);
-	p->blocks = ARENA_ARRAY(a, struct str_block, f->block_cnt + (size_t)1);
-	p->is_named = ARENA_ARRAY(a, bool, f->block_cnt + (size_t)1);
+	size_t parts = 3 * (size_t)f->block_cnt + 2;
+	p->for_first = STR_NONE;
+	p->blocks = ARENA_ARRAY(a, struct str_block, parts);
+	p->parts = ARENA_RAW_ARRAY(a, struct cprint_part, parts);
+	p->is_named = ARENA_ARRAY(a, bool, parts);
 	p->origin_lines = ARENA_ARRAY(a, uint32_t, f->origin_cnt + (size_t)1);
 	p->calls = ARENA_RAW_ARRAY(a, uint32_t, f->rec_cnt + (size_t)1);
 	p->pos = ARENA_RAW_ARRAY(a, uint32_t, f->rec_cnt + (size_t)1);
 	if (!p->calls || !p->pos)
 		return false;
 	memset(p->calls, 0xff, f->rec_cnt * sizeof(*p->calls));
-	return p->values && p->temps && p->next_put && p->name_len && p->blocks && p->is_named && p->origin_lines;
+	return p->parts && p->values && p->temps && p->next_put && p->name_len && p->blocks && p->is_named && p->origin_lines;
 }
 
 static struct err *print(struct cprint_printer *p, struct arena *a)
@@ -447,6 +451,8 @@ static struct err *print(struct cprint_printer *p, struct arena *a)
 		weigh_block(p, b);
 	bool ok = find_ends(p, a);
 	if (!ok && !p->why)
+		return &err_nomem;
+	if (ok && !cprint_split(p, a))
 		return &err_nomem;
 	struct err *e = ok && f->block_cnt ? structure(p, a) : NULL;
 	if (e)

@@ -23,6 +23,12 @@ struct cprint_global {
 	uint8_t width;    /* enum ir_width */
 };
 
+/* A block of the structure: statements of a block, and its end unless the structure says another. */
+struct cprint_part {
+	uint32_t block;
+	uint32_t first, last; /* places in the order */
+};
+
 struct cprint_printer {
 	const struct ir_func *f;
 	const struct cprint_opts *opts;
@@ -42,10 +48,13 @@ struct cprint_printer {
 	uint32_t global_cnt;
 	uint32_t *calls;     /* per record: of a marked GET the call it is the result of; of a marked CALL its result; CPRINT_NONE */
 	uint32_t *pos;       /* per record that is a marked CALL: its place in `order` */
-	struct str_block *blocks; /* per block: the graph its structure is made of */
+	struct str_block *blocks; /* per part: the graph its structure is made of */
+	struct cprint_part *parts; /* those of the function's blocks, then what was taken out of some */
+	uint32_t part_cnt;
+	uint32_t for_first; /* part the head of the next `for` begins with, or STR_NONE */
 	struct str_case *cases;
 	uint32_t case_cnt;
-	bool *is_named;      /* per block: has its label */
+	bool *is_named;      /* per part: has its label */
 	uint32_t *origin_lines; /* per machine instruction: the first line it is in; 0: in none */
 	struct str_tree tree;
 	const char *why;     /* there is no form: what of */
@@ -79,8 +88,8 @@ bool cprint_vector(const struct cprint_form *f, struct buf *text);
 bool cprint_lanes(const struct cprint_form *f, struct buf *text);
 
 /* --- statements (cprint_stmt.c) ------------------------------------------------------------------------------ */
-/* What a block does, without its end; with p->in_expr as operands of commas, each with its comma. */
-bool cprint_block(struct cprint_printer *p, uint32_t block);
+/* What a part does, without its end; with p->in_expr as operands of commas, each with its comma. */
+bool cprint_block(struct cprint_printer *p, uint32_t part);
 /* An end that does not come back into the function. */
 bool cprint_leave(struct cprint_printer *p, uint32_t block);
 /* Whether record r, where it has a statement, is one expression of C. */
@@ -128,6 +137,13 @@ void cprint_comment(struct cprint_printer *p, ir_ref target);
 bool cprint_typed_call(struct cprint_printer *p, uint32_t r, struct buf *text);
 /* What a function with a signature ends in, for RET and IJMP. */
 bool cprint_typed_leave(struct cprint_printer *p, uint32_t block, const struct ir_rec *end);
+
+/* --- parts (cprint_parts.c) ------------------------------------------------------------------------------------ */
+/* What several blocks decide becomes one part, and so does what a loop does between rounds. Room for as many more parts as there are blocks,
+ * twice, is there. False: no memory. */
+bool cprint_split(struct cprint_printer *p, struct arena *a);
+/* Of a part before a loop with a step: the place of its last statement, when that sets what the step moves; else UINT32_MAX. */
+uint32_t cprint_first_set(const struct cprint_printer *p, uint32_t part, uint32_t step);
 
 /* --- the tree (cprint_tree.c) --------------------------------------------------------------------------------- */
 /* The body of the function. */

@@ -440,11 +440,10 @@ static bool put_statement(struct cprint_printer *p, uint32_t r)
 	return true;
 }
 
-bool cprint_block(struct cprint_printer *p, uint32_t block)
+bool cprint_block(struct cprint_printer *p, uint32_t part)
 {
 	const struct ir_func *f = p->f;
-	const struct ir_block *b = &f->blocks[block];
-	for (uint32_t i = b->first; i + 1 < b->last; i++) {
+	for (uint32_t i = p->parts[part].first; i < p->parts[part].last; i++) {
 		uint32_t r = f->order[i];
 		/* A result that has a variable was written with its call. */
 		bool is_idle = cprint_is_idle(p, r) || (cprint_is_handed(&f->recs[r]) && !p->values[r].is_inline);

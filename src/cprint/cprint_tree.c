@@ -22,10 +22,21 @@ static void put_text(struct cprint_printer *p, const char *s)
 }
 
 /* --- labels --------------------------------------------------------------------------------------------------- */
+/* Of the function's own blocks alone. */
+static uint64_t va_of(const struct cprint_printer *p, uint32_t part)
+{
+	return part < p->f->block_cnt ? p->f->blocks[part].va : UINT64_MAX;
+}
+
+static const struct ir_rec *end_of(const struct cprint_printer *p, uint32_t part)
+{
+	return ir_terminator(p->f, p->parts[part].block);
+}
+
 static bool put_said_name(struct cprint_printer *p, uint32_t block)
 {
 	char name[128];
-	uint64_t va = p->f->blocks[block].va;
+	uint64_t va = va_of(p, block);
 	if (va == UINT64_MAX || !p->opts->label_of || !p->opts->label_of(p->opts->ctx, va, name, sizeof(name)))
 		return false;
 	buf_add_str(p->text, name);
@@ -50,9 +61,9 @@ static void put_label(struct cprint_printer *p, uint32_t block, bool only_said)
 	p->text->len = len;
 	put_name(p, block);
 	buf_add_str(p->text, ":;");
-	if (p->f->blocks[block].va != UINT64_MAX) {
+	if (va_of(p, block) != UINT64_MAX) {
 		buf_add_str(p->text, " /* ");
-		cprint_hex(p->text, p->f->blocks[block].va, " */");
+		cprint_hex(p->text, va_of(p, block), " */");
 	}
 	buf_add_ch(p->text, '\n');
 }
@@ -61,7 +72,7 @@ static void put_label(struct cprint_printer *p, uint32_t block, bool only_said)
 /* The statements of a block as operands of commas, and its condition. */
 static bool put_leaf(struct cprint_printer *p, const struct str_cond *c, bool is_alone)
 {
-	const struct ir_rec *end = ir_terminator(p->f, c->a);
+	const struct ir_rec *end = end_of(p, c->a);
 	bool has_before = !c->is_bare && p->blocks[c->a].cost, ok = true;
 	if (has_before && !is_alone)
 		buf_add_ch(p->text, '(');
@@ -185,6 +196,17 @@ static bool put_if(struct cprint_printer *p, uint32_t n)
 	}
 }
 
+/* Statements of a part between commas, and none behind the last. */
+static bool put_in_expr(struct cprint_printer *p, uint32_t part)
+{
+	size_t len = p->text->len;
+	p->in_expr = true;
+	bool ok = cprint_block(p, part);
+	p->in_expr = false;
+	p->text->len -= p->text->len > len ? 2 : 0;
+	return ok;
+}
+
 static bool put_while(struct cprint_printer *p, uint32_t n)
 {
 	const struct str_node *k = node(p, n);
@@ -193,16 +215,13 @@ static bool put_while(struct cprint_printer *p, uint32_t n)
 	if (k->block == STR_NONE) {
 		ok = put_head(p, "while", k->cond);
 	} else {
-		size_t len;
-		buf_add_str(p->text, "for (; ");
-		ok = put_cond(p, k->cond, STR_COND_BLOCK);
+		buf_add_str(p->text, "for (");
+		ok = p->for_first == STR_NONE || put_in_expr(p, p->for_first);
+		p->for_first = STR_NONE;
 		buf_add_str(p->text, "; ");
-		len = p->text->len;
-		p->in_expr = true;
-		ok = cprint_block(p, k->block) && ok;
-		p->in_expr = false;
-		/* Behind the last there is no comma. */
-		p->text->len -= p->text->len > len ? 2 : 0;
+		ok = put_cond(p, k->cond, STR_COND_BLOCK) && ok;
+		buf_add_str(p->text, "; ");
+		ok = put_in_expr(p, k->block) && ok;
 	}
 	buf_add_ch(p->text, ')');
 	return put_body(p, k->first) && ok;
@@ -263,7 +282,7 @@ static void put_values(struct cprint_printer *p, const struct str_node *k, unsig
 
 static bool put_switch(struct cprint_printer *p, uint32_t n)
 {
-	const struct ir_rec *end = ir_terminator(p->f, node(p, n)->block);
+	const struct ir_rec *end = end_of(p, node(p, n)->block);
 	bool ok = end;
 	cprint_indent(p);
 	if (!ok)
@@ -295,10 +314,22 @@ static bool put_switch(struct cprint_printer *p, uint32_t n)
 static bool put_block(struct cprint_printer *p, uint32_t n)
 {
 	uint32_t b = node(p, n)->block;
-	const struct ir_rec *end = ir_terminator(p->f, b);
+	const struct ir_rec *end = end_of(p, b);
 	if (!node(p, n)->is_copy)
 		put_label(p, b, true);
+	/* What a `for` behind it begins with stands in that one's head, the part behind all others. */
+	uint32_t loop = node(p, n)->next, last = p->parts[b].last, step = STR_NONE, at = UINT32_MAX;
+	if (loop != STR_NONE && node(p, loop)->kind == STR_WHILE)
+		step = node(p, loop)->block;
+	if (step != STR_NONE)
+		at = cprint_first_set(p, b, step);
+	if (at != UINT32_MAX) {
+		p->for_first = p->part_cnt;
+		p->parts[p->for_first] = (struct cprint_part){b, at, last};
+		p->parts[b].last = at;
+	}
 	bool ok = cprint_block(p, b);
+	p->parts[b].last = last;
 	/* What leads on is where control goes on. */
 	if (end && end->op == IR_JMP)
 		cprint_map_here(p, end->origin);

@@ -12,6 +12,8 @@
 /* Jumps that may become the block they lead to, and what those copies may cost together. */
 #define SINK_CNT_MAX 6
 #define SINK_COST_MAX 48
+/* ... and by how much more than is asked for what is behind a goto may cost. */
+#define SINK_COPY_FACTOR 3
 /* Blocks a copy may go through. */
 #define COPY_BLOCKS_MAX 6
 
@@ -60,11 +62,11 @@ static void enter(struct walk *w, uint32_t seq, struct around at)
 static uint32_t find_tail(const struct str_shape *s, uint32_t b, uint32_t follow, const struct around *at, uint32_t *blocks, uint32_t *ret_next)
 {
 	const struct str_work *w = s->w;
-	uint32_t cnt = 0, cost = 0;
+	uint32_t cnt = 0, cost = 0, max = (w->sinks ? SINK_COPY_FACTOR : 1) * w->o->copy_cost_max;
 	*ret_next = STR_NONE;
 	while (cnt < COPY_BLOCKS_MAX) {
 		cost += w->cost[b];
-		if ((w->end[b] != STR_END_LEAVE && w->end[b] != STR_END_GOTO) || cost > (w->sinks ? 3 : 1) * w->o->copy_cost_max || cost > s->copy_budget)
+		if ((w->end[b] != STR_END_LEAVE && w->end[b] != STR_END_GOTO) || cost > max || cost > s->copy_budget)
 			return 0;
 		blocks[cnt++] = b;
 		if (w->end[b] == STR_END_LEAVE)

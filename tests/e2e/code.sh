@@ -117,6 +117,36 @@ C
 else
 	skip "what people write" "no gcc"
 fi
+# Loops and switches are what they were: what compilers ask twice is asked once, and a table is cases of a number.
+if build shapes gcc -O2 -x c - <<'C'; then
+struct l { struct l *next; int v; };
+__attribute__((noipa)) int f(int x) { return x * 3; }
+int all(struct l *p) { for (; p; p = p->next) f(p->v); return f(0) + 1; }
+int kind(int c)
+{
+	switch (c) {
+	case 3: return f(1);
+	case 4: case 9: return f(7) + 2;
+	case 5: c = f(c);
+	case 6: return f(c) * 3;
+	case 8: return f(9) - f(8);
+	default: return f(0);
+	}
+}
+int main(int c, char **v) { return all((void *)v) + kind(c); }
+C
+	"$SCRY" decompile "$WORK/shapes" all >"$WORK/shapes.c"
+	like "a loop over a list" 'for \(.*; .* != 0; .* = \*\(u64 \*\)' "$(cat "$WORK/shapes.c")"
+	is "which asks once" 1 "$(grep -c '!= 0\|== 0' "$WORK/shapes.c")"
+	"$SCRY" decompile "$WORK/shapes" kind >>"$WORK/shapes.c"
+	like "a switch on a number" '^	switch \(.*(rdi|a0|v[0-9]+)\) \{$' "$(cat "$WORK/shapes.c")"
+	is "with its cases" "0x3 0x4 0x5 0x6 0x8 0x9" "$(sed -nE 's/^	case (0x[3-689]):$/\1/p' "$WORK/shapes.c" | sort | tr '\n' ' ' | sed 's/ $//')"
+	is "without a goto" 0 "$(grep -c goto "$WORK/shapes.c")"
+	"$SCRY" decompile "$WORK/shapes" --all -o "$WORK/shapes.d" >/dev/null
+	status "and it compiles" 0 make -s -C "$WORK/shapes.d" CC=gcc CFLAGS="-O1 -Werror"
+else
+	skip "loops and switches" "no gcc"
+fi
 status "no such function" 1 "$SCRY" decompile $F 0x1
 status "all needs a folder" 2 "$SCRY" decompile $F --all
 status "all" 0 "$SCRY" decompile $F --all -o "$WORK/c" --json

@@ -80,6 +80,10 @@ def lines_of(path):
         if m:
             rows.append((int(m.group(3), 16), m.group(1), 0 if m.group(2) == "-" else int(m.group(2))))
     rows.sort(key=lambda r: r[0])
+    # Line 0 is what no line is known of: it goes on as before.
+    for i in range(1, len(rows)):
+        if not rows[i][2]:
+            rows[i] = (rows[i][0], rows[i - 1][1], rows[i - 1][2])
     return [r[0] for r in rows], rows
 
 

@@ -157,9 +157,14 @@ static void test_tree(void **state)
 	/* 20? more than 20? 5? 30? */
 	is(FUNC IS(0, 0x14, 5, 1) MORE(1, 0x14, 2, 3) IS(2, 0x1e, 6, 4) IS(3, 0x5, 6, 4)
 	   LEAVES(4, 100) LEAVES(5, 200) LEAVES(6, 300), "5:300 14:200 1e:300 else:100");
-	/* A range, of signed numbers. */
-	is(FUNC IS(0, 0x7, 4, 1) IS(1, 0xfffffffe, 5, 2) IS(2, 0x9, 4, 3) "block 3 0x1030\njmp b6\n" LEAVES(4, 100) LEAVES(5, 200) LEAVES(6, 300),
-	   "7:100 9:100 fffffffe:200 else:300");
+	/* One after the other, with four numbers or four outcomes. */
+	is(FUNC IS(0, 0x7, 4, 1) IS(1, 0xfffffffe, 5, 2) IS(2, 0x9, 4, 3) IS(3, 0x2, 5, 6) LEAVES(4, 100) LEAVES(5, 200) LEAVES(6, 300),
+	   "2:200 7:100 9:100 fffffffe:200 else:300");
+	is(FUNC IS(0, 0x7, 4, 1) IS(1, 0xa, 5, 2) IS(2, 0x9, 6, 3) "block 3 0x1030\njmp b7\n"
+	   LEAVES(4, 100) LEAVES(5, 200) LEAVES(6, 300) LEAVES(7, 400),
+	   "7:100 9:300 a:200 else:400");
+	is(FUNC IS(0, 0x7, 4, 1) IS(1, 0xfffffffe, 5, 2) IS(2, 0x9, 4, 3) "block 3 0x1030\njmp b6\n"
+	   LEAVES(4, 100) LEAVES(5, 200) LEAVES(6, 300), "");
 	/* Two are an if with an else. */
 	is(FUNC IS(0, 0x7, 2, 1) IS(1, 0x9, 3, 4) LEAVES(2, 100) LEAVES(3, 200) LEAVES(4, 300), "");
 	/* Of several with one outcome: a condition of ||. */
@@ -189,15 +194,15 @@ static void test_joins(void **state)
 	   "block 7 0x1070\n%70:64 = get rsi\nstore 0x5008:64 %70\nstore 0x5000:64 0x9:32\nret #0\n", "1:9 2:9 3:9 else:9");
 }
 
-/* What a loop goes on by is none of its cases. */
+/* What a loop goes on by is none of its cases, where there are enough without it. */
 static void test_loop(void **state)
 {
 	(void)state;
-	/* (With 7 a case, there were three of them.) */
 	is(FUNC "block 0 0x1000\njmp b1\n" IS(1, 0x7, 5, 2) IS(2, 0x9, 3, 6)
 	   "block 3 0x1030\nstore 0x5000:64 0x1:32\nput rdi 0x7:64\njmp b1\n"
 	   "block 4 0x1040\nstore 0x5000:64 0x2:32\nput rdi 0x7:64\njmp b1\n" LEAVES(5, 100)
-	   IS(6, 0xb, 4, 7) "block 7 0x1070\nput rdi 0x7:64\njmp b1\n", "");
+	   IS(6, 0xb, 4, 7) IS(7, 0xd, 8, 9) "block 8 0x1080\nstore 0x5000:64 0x3:32\nput rdi 0x7:64\njmp b1\n"
+	   "block 9 0x1090\nstore 0x5000:64 0x4:32\nput rdi 0x7:64\njmp b1\n", "9:1 b:2 d:3 else:4");
 }
 
 int main(void)
