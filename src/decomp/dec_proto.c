@@ -13,6 +13,13 @@
 enum { L_RAX, L_RDX, L_XMM0, L_ST0, L_XMM1, L_ST1, L_CNT }; /* where results are, in the order of DEC_L_RAX and so on */
 enum { D_ENTRY = 1, D_JUNK = 2, D_CALL = 4, D_USED = 8, D_FRESH = 16 }; /* how what is there came there */
 
+/* What is known of who is called. */
+struct call {
+	struct dec_proto proto;
+	uint64_t va;
+	bool is_known;
+};
+
 struct proto {
 	struct dec d;
 	struct ir_func *f;
@@ -22,6 +29,8 @@ struct proto {
 	uint8_t *need;          /* per record: low bits that are needed, of PUT of what it puts */
 	uint8_t *in;            /* per block and location: bits needed at its beginning */
 	uint8_t *now;
+	bool *is_due;           /* blocks whose successors' needs are others */
+	struct call **calls;    /* per record: of calls that were asked about */
 	uint8_t at_end[L_CNT];  /* bits needed at returns */
 	bool is_telling, is_through;
 	uint8_t *defs;          /* per block and place of a result: D_*, at its end */
@@ -108,8 +117,7 @@ static unsigned made_ready(const struct proto *p, uint32_t block, uint32_t at)
 	return n;
 }
 
-/* False: nothing is known. */
-static bool callee(const struct proto *p, const struct ir_rec *rec, uint64_t *ret_va, struct dec_proto *ret)
+static bool find_callee(const struct proto *p, const struct ir_rec *rec, uint64_t *ret_va, struct dec_proto *ret)
 {
 	*ret = (struct dec_proto){0};
 	bool is_number = rec->flags & IR_F_COMPUTED && ir_tag(rec->a) == IR_TAG_CONST;
@@ -126,6 +134,19 @@ static bool callee(const struct proto *p, const struct ir_rec *rec, uint64_t *re
 	*ret = (struct dec_proto){.result = DEC_R_INT, .result_bits = 64};
 	memcpy(ret->changes, p->d.conv.changes.w, sizeof(ret->changes));
 	return false;
+}
+
+/* False: nothing is known. Asked once of each call, as every look at a block wants to know. */
+static bool callee(const struct proto *p, const struct ir_rec *rec, uint64_t *ret_va, struct dec_proto *ret)
+{
+	struct call **at = &p->calls[rec - p->f->recs];
+	if (!*at && (*at = ARENA_RAW_ARRAY(p->d.arena, struct call, 1)))
+		(*at)->is_known = find_callee(p, rec, &(*at)->va, &(*at)->proto);
+	if (!*at)
+		return find_callee(p, rec, ret_va, ret);
+	*ret_va = (*at)->va;
+	*ret = (*at)->proto;
+	return (*at)->is_known;
 }
 
 static bool comes_back(const struct proto *p, const struct ir_rec *rec)
@@ -249,14 +270,22 @@ static void find_needs(struct proto *p)
 	uint32_t n = p->f->machine->loc_cnt;
 	memset(p->need, 0, p->f->rec_cnt);
 	memset(p->in, 0, (size_t)n * p->f->block_cnt);
+	memset(p->is_due, true, p->f->block_cnt);
 	for (bool changed = true; changed;) {
 		changed = false;
 		for (uint32_t i = p->g.rpo_cnt; i > 0; i--) {
 			uint32_t b = p->g.rpo[i - 1];
 			uint8_t *in = &p->in[(size_t)b * n];
+			if (!p->is_due[b])
+				continue;
+			p->is_due[b] = false;
 			need_block(p, b);
-			changed |= memcmp(in, p->now, n) != 0;
+			if (!memcmp(in, p->now, n))
+				continue;
 			memcpy(in, p->now, n);
+			for (uint32_t k = p->g.preds.first[b]; k < p->g.preds.first[b + 1]; k++)
+				p->is_due[p->g.preds.list[k]] = true;
+			changed = true;
 		}
 	}
 }
@@ -538,7 +567,9 @@ struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *op
 	p.in = ARENA_ARRAY(a, uint8_t, (size_t)m->loc_cnt * lifted->block_cnt + 1);
 	p.now = ARENA_ARRAY(a, uint8_t, m->loc_cnt + (size_t)1);
 	p.defs = ARENA_ARRAY(a, uint8_t, (size_t)L_CNT * lifted->block_cnt + 1);
-	if (!p.need || !p.in || !p.now || !p.defs)
+	p.is_due = ARENA_ARRAY(a, bool, lifted->block_cnt + (size_t)1);
+	p.calls = ARENA_ARRAY(a, struct call *, lifted->rec_cnt + (size_t)1);
+	if (!p.need || !p.in || !p.now || !p.defs || !p.is_due || !p.calls)
 		return &err_nomem;
 	find_needs(&p);
 	find_result(&p, ret);

@@ -9,6 +9,7 @@
 #include "lift/lift_image.h"
 #include "session/ses_int.h"
 #include "session/ses_types.h"
+#include "session/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +35,10 @@ struct ses_protos {
 	uint8_t *has_sig;
 	struct dec_wants *wants;    /* of callers */
 	VEC(struct through) through;
-	bool is_cut;                /* a callee was not known yet */
+	/* While it is made: when a function was last looked at, when something else became known of it, and whom it asked about then. */
+	uint64_t clock, *looked, *changed;
+	uint32_t *ask_first, *ask_cnt;
+	VEC(uint32_t) asks;
 	bool has_failed;
 };
 
@@ -43,6 +47,15 @@ struct look {
 	struct ses_protos *p;
 	uint32_t func;
 };
+
+static void free_marks(struct ses_protos *p)
+{
+	free(take_ptr(p->looked));
+	free(take_ptr(p->changed));
+	free(take_ptr(p->ask_first));
+	free(take_ptr(p->ask_cnt));
+	VEC_FREE(&p->asks);
+}
 
 void ses_protos_free(struct ses_protos *p)
 {
@@ -56,6 +69,7 @@ void ses_protos_free(struct ses_protos *p)
 	free(p->has_sig);
 	free(p->wants);
 	free(p->through.data);
+	free_marks(p);
 	free(p);
 }
 
@@ -163,9 +177,19 @@ static bool is_import(const struct ses_snap *sn, uint64_t va)
 	return loc != LOC_NONE && image_import_at(sn->im, loc);
 }
 
+static void ask(struct look *l, uint32_t func)
+{
+	if (!l->p->looked)
+		return;
+	if (VEC_PUSH(&l->p->asks, func))
+		l->p->ask_cnt[l->func]++;
+	else
+		l->p->has_failed = true;
+}
+
 static void callee(void *ctx, uint64_t va, struct dec_callee *ret)
 {
-	const struct look *l = ctx;
+	struct look *l = ctx;
 	uint32_t func = behind_thunks(l->sn, &va);
 	if (is_import(l->sn, va)) {
 		outside(l->sn, va, ret);
@@ -173,9 +197,11 @@ static void callee(void *ctx, uint64_t va, struct dec_callee *ret)
 	}
 	/* Of another function of the target nobody knows what it leaves alone, and compilers do. */
 	memcpy(ret->may_keep, ret->changes, sizeof(ret->may_keep));
-	if (func == UINT32_MAX || l->p->state[func] == P_NONE)
+	if (func == UINT32_MAX)
 		return;
-	*ret = l->p->callees[func];
+	ask(l, func);
+	if (l->p->state[func] != P_NONE)
+		*ret = l->p->callees[func];
 }
 
 static bool is_start(void *ctx, uint64_t va)
@@ -198,7 +224,7 @@ static bool known(void *ctx, uint64_t va, struct dec_proto *ret)
 		return true;
 	if (func == UINT32_MAX)
 		return false;
-	l->p->is_cut |= l->p->state[func] == P_NEW;
+	ask(l, func);
 	*ret = l->p->list[func];
 	ret->is_noreturn = ends;
 	return l->p->state[func] != P_NONE;
@@ -223,10 +249,9 @@ static void wants(void *ctx, uint64_t va, const struct dec_wants *w, bool is_thr
 		l->p->has_failed = true;
 }
 
-/* Whether something else is known of it now. */
-static bool look_at(struct ses_snap *sn, struct ses_protos *p, uint32_t func, struct arena *a)
+static void look_at(struct ses_snap *sn, struct ses_protos *p, uint32_t func, struct arena *a)
 {
-	bool is_other = false;
+	bool is_other;
 	struct look l = {sn, p, func};
 	const struct dec_proto_opts opts = {known, wants, &l};
 	const struct dec_opts dec = {.callee = callee, .is_start = is_start, .ctx = &l};
@@ -234,9 +259,13 @@ static bool look_at(struct ses_snap *sn, struct ses_protos *p, uint32_t func, st
 	struct ir_func *f;
 	struct lift_stats stats;
 	struct dec_proto proto;
+	p->looked[func] = ++p->clock;
+	p->ask_first[func] = (uint32_t)p->asks.cnt;
+	p->ask_cnt[func] = 0;
 	struct err *e = lift_image_func(a, sn->im, func, &f, &stats);
 	if (!e)
 		e = dec_proto_of(f, &opts, &proto);
+	is_other = e && p->state[func] != P_NONE;
 	if (!e) {
 		dec_callee_conventional(f->machine, &c);
 		memcpy(c.may_keep, c.changes, sizeof(c.may_keep));
@@ -246,9 +275,20 @@ static bool look_at(struct ses_snap *sn, struct ses_protos *p, uint32_t func, st
 		p->callees[func] = c;
 	}
 	p->state[func] = e ? P_NONE : P_KNOWN;
+	if (is_other)
+		p->changed[func] = ++p->clock;
 	err_free(e);
 	arena_reset(a);
-	return is_other;
+}
+
+/* Whether something that it asked about is no longer as it was then. */
+static bool is_outdated(const struct ses_protos *p, uint32_t func)
+{
+	const uint32_t *asks = p->asks.data + p->ask_first[func];
+	for (uint32_t i = 0; i < p->ask_cnt[func]; i++)
+		if (p->changed[asks[i]] > p->looked[func])
+			return true;
+	return false;
 }
 
 /* What calls itself, by way of others, is first taken to read nothing, to change all and to give any result; the more is known the less of
@@ -514,18 +554,25 @@ static void make_sigs(struct ses_snap *sn, struct ses_protos *p, uint32_t cnt)
 }
 
 /* --- all of them ----------------------------------------------------------------------------------------------------------------- */
-/* Functions that call each other: again and again until nothing else is known of any. */
+/* Functions that call each other: those whose callees became others again and again, until nothing else is known of any. */
 static void look_at_group(struct ses_snap *sn, struct ses_protos *p, const uint32_t *funcs, uint32_t cnt, struct arena *a)
 {
+	p->asks.cnt = 0;
+	for (uint32_t i = 0; i < cnt; i++)
+		look_at(sn, p, funcs[i], a);
 	bool is_other = true;
-	for (unsigned round = 0; round < ROUNDS_MAX && is_other; round++) {
+	for (unsigned round = 1; round < ROUNDS_MAX && is_other; round++) {
 		is_other = false;
-		p->is_cut = false;
-		for (uint32_t i = 0; i < cnt; i++)
-			is_other |= look_at(sn, p, funcs[i], a);
-		/* One that does not call itself. */
-		is_other &= cnt > 1 || p->is_cut || round;
+		for (uint32_t i = 0; i < cnt; i++) {
+			if (!is_outdated(p, funcs[i]))
+				continue;
+			look_at(sn, p, funcs[i], a);
+			is_other = true;
+		}
 	}
+	is_other = false;
+	for (uint32_t i = 0; i < cnt; i++)
+		is_other |= is_outdated(p, funcs[i]);
 	for (uint32_t i = 0; i < cnt && is_other; i++)
 		expect_worst(sn, p, funcs[i]);
 }
@@ -534,20 +581,160 @@ static bool look_at_all(struct ses_snap *sn, struct ses_protos *p, uint32_t cnt)
 {
 	struct arena own = {0}, a = {0};
 	struct order o;
-	bool ok = make_order(sn, &own, &o);
+	p->looked = calloc(cnt + (size_t)1, sizeof(*p->looked));
+	p->changed = calloc(cnt + (size_t)1, sizeof(*p->changed));
+	p->ask_first = calloc(cnt + (size_t)1, sizeof(*p->ask_first));
+	p->ask_cnt = calloc(cnt + (size_t)1, sizeof(*p->ask_cnt));
+	bool ok = p->looked && p->changed && p->ask_first && p->ask_cnt && make_order(sn, &own, &o);
 	for (uint32_t i = 0; i < cnt && ok; i++)
 		expect_best(sn, p, i);
 	for (uint32_t i = 0; i < o.cnt && ok; i += o.group[i])
 		look_at_group(sn, p, o.list + i, o.group[i], &a);
 	arena_fini(&a);
 	arena_fini(&own);
+	free_marks(p);
 	return ok && !p->has_failed;
 }
 
-static struct ses_protos *make(struct ses_snap *sn)
+/* --- kept in cache.db ------------------------------------------------------------------------------------------------------------- */
+#define KEPT_KIND "prototypes"
+#define KEPT_VERSION 1        /* to be counted up when what is found in the same image changes */
+#define KEPT_ROW_LEN 65536
+#define KEPT_LEN_MAX (16u << 20)
+
+struct part {
+	void *data;
+	size_t size; /* of each function's */
+};
+
+enum { PART_CNT = 6 };
+
+static size_t parts_of(struct ses_protos *p, struct part *ret)
 {
-	uint32_t cnt;
-	image_funcs(sn->im, &cnt);
+	const struct part parts[PART_CNT] = {{p->list, sizeof(*p->list)}, {p->callees, sizeof(*p->callees)}, {p->sigs, sizeof(*p->sigs)},
+					     {p->leaves, DEC_LOC_WORDS * sizeof(*p->leaves)}, {p->state, 1}, {p->has_sig, 1}};
+	size_t each = 0;
+	for (unsigned i = 0; i < PART_CNT; i++)
+		each += parts[i].size;
+	memcpy(ret, parts, sizeof(parts));
+	return each;
+}
+
+static void mix(uint64_t *key, const void *data, size_t len)
+{
+	const uint8_t *bytes = data;
+	for (size_t i = 0; i < len; i++)
+		for (unsigned k = 0; k < 4; k++)
+			key[k] = (key[k] ^ bytes[i]) * (0x100000001b3 + 2 * k);
+}
+
+/* All that prototypes come from: the image, and what is stated of functions. */
+static void find_key(struct ses_snap *sn, uint32_t cnt, uint64_t *key)
+{
+	const struct image_func *funcs = image_funcs(sn->im, &cnt);
+	const uint64_t head[] = {KEPT_VERSION, cnt, sizeof(struct dec_proto), sizeof(struct dec_callee), sizeof(struct ir_sig), sn->gen,
+				 ses_snap_bias(sn)};
+	struct arena a = {0};
+	for (unsigned k = 0; k < 4; k++)
+		key[k] = 0xcbf29ce484222325u + k;
+	mix(key, head, sizeof(head));
+	mix(key, funcs, cnt * sizeof(*funcs));
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct ses_text t = ses_prototype_at(sn, space_va(sn->space, funcs[i].loc), &a, NULL);
+		mix(key, t.s, t.len);
+		mix(key, "", 1);
+		arena_reset(&a);
+	}
+	arena_fini(&a);
+}
+
+static bool fits(const uint64_t *words, uint32_t loc_cnt)
+{
+	for (unsigned l = loc_cnt; l < 64 * DEC_LOC_WORDS; l++)
+		if (words[l / 64] >> l % 64 & 1)
+			return false;
+	return true;
+}
+
+static bool is_loc(const struct ir_machine *m, uint16_t loc, uint8_t width)
+{
+	return loc < m->loc_cnt && width && width <= m->locs[loc].width;
+}
+
+/* The file may say anything. */
+static bool is_sound(const struct ses_protos *p, const struct ir_machine *m, uint32_t i)
+{
+	const struct dec_proto *d = &p->list[i];
+	const struct dec_callee *c = &p->callees[i];
+	const struct ir_sig *s = &p->sigs[i];
+	const bool *flags[] = {&d->is_noreturn, &d->reads_return, &d->is_variadic, &d->is_sure};
+	bool ok = p->state[i] <= P_NONE && p->has_sig[i] <= 1 && d->int_cnt <= 6 && d->vec_cnt <= 8 && d->stack_cnt <= 64 &&
+		  d->result <= DEC_R_X87 && s->arg_cnt <= IR_SIG_ARG_MAX && fits(d->flows, m->loc_cnt) && fits(d->changes, m->loc_cnt) &&
+		  fits(c->reads, m->loc_cnt) && fits(c->changes, m->loc_cnt) && fits(c->may_keep, m->loc_cnt) &&
+		  fits(&p->leaves[(size_t)i * DEC_LOC_WORDS], m->loc_cnt);
+	for (unsigned k = 0; k < ARRAY_LEN(flags); k++)
+		ok = ok && *(const uint8_t *)flags[k] <= 1;
+	if (ok && p->has_sig[i] && s->result != IR_LOC_NONE)
+		ok = is_loc(m, s->result, s->result_width);
+	for (unsigned k = 0; ok && p->has_sig[i] && k < s->arg_cnt; k++)
+		ok = is_loc(m, s->args[k].loc, s->args[k].width);
+	return ok;
+}
+
+static bool load_kept(struct ses_snap *sn, struct ses_protos *p, uint32_t cnt, const uint64_t *key)
+{
+	struct part parts[PART_CNT];
+	size_t len = parts_of(p, parts) * cnt, at = 0;
+	struct arena a = {0};
+	const struct ir_machine *m = lift_machine(sn->arch->id);
+	struct store_cached_list l = store_cache_load(sn->ses->store, sn->ses->sha256, KEPT_KIND, 0, len / KEPT_ROW_LEN, &a);
+	uint8_t *all = l.cnt == len / KEPT_ROW_LEN + 1 ? arena_alloc(&a, len + 1) : NULL;
+	bool ok = all != NULL;
+	for (uint32_t i = 0; ok && i < l.cnt; i++) {
+		size_t want = MIN(len - at, (size_t)KEPT_ROW_LEN);
+		ok = l.rows[i].addr == i && l.rows[i].len == want + (i + 1 == l.cnt) && !memcmp(l.rows[i].key, key, 32);
+		if (ok)
+			memcpy(all + at, l.rows[i].value, want);
+		at += want;
+	}
+	for (size_t k = 0, from = 0; ok && k < PART_CNT; from += parts[k++].size * cnt)
+		memcpy(parts[k].data, all + from, parts[k].size * cnt);
+	for (uint32_t i = 0; ok && i < cnt; i++)
+		ok = is_sound(p, m, i);
+	for (size_t k = 0; all && !ok && k < PART_CNT; k++)
+		memset(parts[k].data, 0, parts[k].size * cnt);
+	arena_fini(&a);
+	return ok;
+}
+
+/* In rows of KEPT_ROW_LEN bytes; the last has a byte more, so that none is empty. */
+static void put_kept(struct ses_snap *sn, struct ses_protos *p, uint32_t cnt, const uint64_t *key)
+{
+	struct part parts[PART_CNT];
+	size_t len = parts_of(p, parts) * cnt;
+	uint32_t row_cnt = (uint32_t)(len / KEPT_ROW_LEN + 1);
+	if (len > KEPT_LEN_MAX)
+		return;
+	struct arena a = {0};
+	uint8_t *all = arena_alloc(&a, len + 1);
+	struct store_cached *rows = ARENA_ARRAY(&a, struct store_cached, row_cnt);
+	for (size_t k = 0, from = 0; all && k < PART_CNT; from += parts[k++].size * cnt)
+		memcpy(all + from, parts[k].data, parts[k].size * cnt);
+	for (uint32_t i = 0; all && rows && i < row_cnt; i++) {
+		size_t at = (size_t)i * KEPT_ROW_LEN;
+		rows[i] = (struct store_cached){.addr = i, .value = all + at, .len = (uint32_t)MIN(len - at, (size_t)KEPT_ROW_LEN)};
+		memcpy(rows[i].key, key, 32);
+	}
+	if (all && rows) {
+		all[len] = 0;
+		rows[row_cnt - 1].len++;
+		(void)store_cache_put(sn->ses->store, sn->ses->sha256, KEPT_KIND, rows, row_cnt);
+	}
+	arena_fini(&a);
+}
+
+static struct ses_protos *make_empty(uint32_t cnt)
+{
 	struct ses_protos *p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
@@ -558,15 +745,35 @@ static struct ses_protos *make(struct ses_snap *sn)
 	p->state = calloc(cnt + (size_t)1, 1);
 	p->has_sig = calloc(cnt + (size_t)1, 1);
 	p->wants = calloc(cnt + (size_t)1, sizeof(*p->wants));
-	bool ok = p->list && p->callees && p->sigs && p->leaves && p->state && p->has_sig && p->wants;
-	if (ok && cnt <= FUNCS_MAX && lift_machine(sn->arch->id))
-		ok = look_at_all(sn, p, cnt);
-	if (!ok) {
+	if (p->list && p->callees && p->sigs && p->leaves && p->state && p->has_sig && p->wants)
+		return p;
+	ses_protos_free(p);
+	return NULL;
+}
+
+static struct ses_protos *make(struct ses_snap *sn)
+{
+	uint32_t cnt;
+	image_funcs(sn->im, &cnt);
+	struct ses_protos *p = make_empty(cnt);
+	bool is_known = cnt <= FUNCS_MAX && lift_machine(sn->arch->id);
+	if (!p || !is_known)
+		return p;
+	uint64_t key[4];
+	bool is_kept = !sn->is_preview && sn->ses->has_sha256 && sn->ses->store;
+	if (is_kept) {
+		find_key(sn, cnt, key);
+		if (load_kept(sn, p, cnt, key))
+			return p;
+	}
+	if (!look_at_all(sn, p, cnt)) {
 		ses_protos_free(p);
 		return NULL;
 	}
 	decide(sn, p);
 	make_sigs(sn, p, cnt);
+	if (is_kept)
+		put_kept(sn, p, cnt, key);
 	return p;
 }
 

@@ -58,4 +58,32 @@ like "C: what is called is given back" 't[0-9]+ = sum3_[0-9a-f]+\(a0, 2, 3\);' "
 like "C: a variable number of arguments keeps to the state" 'var_[0-9a-f]+\(struct scry_x86_64 \*m\)' "$("$SCRY" decompile "$F" var)"
 status "what somebody says goes first" 0 "$SCRY" set_prototype "$F" sum3 'long sum3(int, int)'
 json "and is shown" 'd["prototype"]=="long sum3(int, int)" and d["source"]=="user"' "$SCRY" type_at "$F" sum3 --json
+
+# What was found is kept, is another after something was stated, and whatever the file says nothing else is shown.
+DB=$SCRY_STORE/$(sha256sum "$F" | cut -d' ' -f1)/cache.db
+rows() { python3 -c 'import sqlite3, sys; print([bytes(k).hex() for k, in sqlite3.connect(sys.argv[1]).execute("select key from entry where kind=\"prototypes\" order by addr")])' "$DB"; }
+FIRST=$("$SCRY" decompile "$F" wrap) KEY=$(rows)
+unlike "prototypes are kept" '^\[\]$' "$KEY"
+is "the same the second time" "$FIRST" "$("$SCRY" decompile "$F" wrap)"
+is "from what was kept" "$KEY" "$(rows)"
+for way in noise ones cut; do
+	python3 - "$DB" $way <<'PY'
+import random, sqlite3, sys
+d = sqlite3.connect(sys.argv[1])
+random.seed(7)
+def total(key, value):
+    h = 0xcbf29ce484222325
+    for b in key + value:
+        h = (h ^ b) * 0x100000001b3 & (1 << 64) - 1
+    return h - (1 << 64) if h >> 63 else h
+for addr, key, value in d.execute("select addr, key, value from entry where kind='prototypes'").fetchall():
+    value = {"noise": lambda: bytes(random.randrange(256) for _ in value), "ones": lambda: b"\xff" * len(value), "cut": lambda: value[:-2]}[sys.argv[2]]()
+    d.execute("update entry set value=?, sum=? where kind='prototypes' and addr=?", (value, total(key, value), addr))
+d.commit()
+PY
+	is "kept prototypes are no prototypes ($way): found again" "$FIRST" "$("$SCRY" decompile "$F" wrap 2>&1)"
+	is "and kept ($way)" "$KEY" "$(rows)"
+done
+status "a prototype is stated" 0 "$SCRY" set_prototype "$F" set 'long set(int *)'
+like "and the C that calls it has it" '[^_]set_[0-9a-f]+\(a0\)' "$("$SCRY" decompile "$F" leaves)"
 plan
