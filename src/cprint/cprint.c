@@ -474,6 +474,8 @@ struct err *cprint_func(const struct ir_func *f, const struct cprint_opts *opts,
 	struct cprint_printer p = {.f = f, .opts = opts, .text = text, .map = map, .line = 1,
 				   .suffix = f->machine->addr_width == IR_W32 ? "_i386" : ""};
 	size_t start = text->len;
+	if (opts->defines)
+		opts->defines->len = 0;
 	struct arena own = {0};
 	struct err *e = print(&p, opts->scratch ? opts->scratch : &own);
 	if (e)

@@ -48,6 +48,7 @@ struct cprint_opts {
 	bool (*label_of)(void *ctx, uint64_t va, char *buf, size_t buf_len);
 	/* The name of `bits` of data at an address, an identifier that stands for nothing else in the file; false, or null: none. */
 	bool (*global_of)(void *ctx, uint64_t va, unsigned bits, char *buf, size_t buf_len);
+	struct buf *defines; /* with `global_of`: what these names stand for, which has to come before the function */
 	/* Adds the text that lies at an address as C would write it; false, or null: none does. */
 	bool (*text_of)(void *ctx, uint64_t va, struct buf *text);
 	/* The name of a function that has a signature. Needed where calls with one are. */

@@ -58,7 +58,7 @@ static bool name_global(struct cprint_printer *p, struct cprint_global *g, struc
 	if (!p->opts->global_of(p->opts->ctx, g->va, bits, name, sizeof(name)))
 		return true;
 	g->name = arena_strndup(a, name, strlen(name));
-	buf_printf(p->text, "#define %s (*(u%u *)(m->image + 0x%llx))\n", name, bits, (unsigned long long)g->va);
+	buf_printf(p->opts->defines, "#define %s (*(u%u *)(m->image + 0x%llx))\n", name, bits, (unsigned long long)g->va);
 	return g->name != NULL;
 }
 
@@ -67,7 +67,7 @@ bool cprint_define_globals(struct cprint_printer *p, struct arena *a)
 	const struct ir_func *f = p->f;
 	uint32_t cnt = 0, out = 0;
 	uint64_t va;
-	if (!p->opts->global_of || f->machine->addr_width != IR_W64)
+	if (!p->opts->global_of || !p->opts->defines || f->machine->addr_width != IR_W64)
 		return true;
 	p->globals = ARENA_RAW_ARRAY(a, struct cprint_global, f->order_cnt + (size_t)1);
 	if (!p->globals)

@@ -93,6 +93,7 @@ struct worker {
 	struct arena scratch;
 	struct ses_code code;
 	struct buf text;
+	struct buf defines; /* of all its functions */
 };
 
 struct all {
@@ -103,6 +104,7 @@ struct all {
 	uint32_t func_cnt;
 	uint64_t done, failed;
 	pthread_mutex_t lock;
+	struct buf defines;
 	struct err *e;
 };
 
@@ -150,6 +152,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 			e = ses_code_func(a->sn, (uint32_t)f, false, &w->scratch, &w->code);
 			if (!e) {
 				buf_add_ch(&w->text, '\n');
+				buf_add(&w->defines, w->code.defines.data, w->code.defines.len);
 				buf_add(&w->text, w->code.text.data, w->code.text.len);
 				done++;
 			} else if (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) {
@@ -190,6 +193,9 @@ static void run_files(struct all *a, size_t files)
 		arena_fini(&a->workers[i].scratch);
 		ses_code_fini(&a->workers[i].code);
 		buf_fini(&a->workers[i].text);
+		buf_add(&a->defines, a->workers[i].defines.data, a->workers[i].defines.len);
+		a->defines.failed |= a->workers[i].defines.failed;
+		buf_fini(&a->workers[i].defines);
 	}
 	free(a->workers);
 	par_free(par);
@@ -203,8 +209,35 @@ static const char makefile[] =
 	"clean:\n\trm -f *.o\n"
 	".PHONY: all clean\n";
 
+static int cmp_line(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* Each line of `lines` once, sorted; their ends become NULs. */
+static struct err *add_lines_once(struct buf *lines, struct buf *to)
+{
+	struct arena a = {0};
+	size_t cnt = 0, n = 0;
+	buf_add_ch(lines, 0);
+	for (size_t i = 0; i < lines->len; i++)
+		cnt += lines->data[i] == '\n';
+	char **list = lines->failed ? NULL : ARENA_RAW_ARRAY(&a, char *, cnt + 1);
+	for (char *s = lines->data; list && n < cnt; s = strchr(s, '\0') + 1) {
+		*strchr(s, '\n') = '\0';
+		list[n++] = s;
+	}
+	if (list)
+		qsort(list, cnt, sizeof(*list), cmp_line);
+	for (size_t i = 0; list && i < cnt; i++)
+		if (!i || strcmp(list[i - 1], list[i]) != 0)
+			buf_printf(to, "%s\n", list[i]);
+	arena_fini(&a);
+	return list ? NULL : &err_nomem;
+}
+
 /* Declarations of all functions, and beside them what those that take parameters are called by with the state. */
-static struct err *write_heads(struct ops_req *rq, int dir, uint32_t cnt)
+static struct err *write_heads(struct ops_req *rq, int dir, uint32_t cnt, struct buf *defines)
 {
 	_cleanup_buf_ struct buf head = {0}, state = {0};
 	buf_add_str(&head, "#ifndef CODE_H\n#define CODE_H\n\n#include \"scry.h\"\n\n");
@@ -216,10 +249,12 @@ static struct err *write_heads(struct ops_req *rq, int dir, uint32_t cnt)
 		buf_add_ch(&state, '\n');
 		ses_code_entry(rq->sn, i, &state);
 	}
+	buf_add_ch(&head, '\n');
+	struct err *e = add_lines_once(defines, &head);
 	buf_add_str(&head, "\n#endif\n");
-	if (head.failed || state.failed)
-		return &err_nomem;
-	struct err *e = write_file(dir, "code.h", head.data, head.len);
+	if (e || head.failed || state.failed)
+		return e ? e : &err_nomem;
+	e = write_file(dir, "code.h", head.data, head.len);
 	return e ? e : write_file(dir, "state.c", state.data, state.len);
 }
 
@@ -237,15 +272,16 @@ static struct err *write_all(struct ops_req *rq, const char *path)
 	struct err *e = write_file(a.dir, "scry.h", header, len);
 	if (!e)
 		e = write_file(a.dir, "Makefile", makefile, sizeof(makefile) - 1);
-	if (!e)
-		e = write_heads(rq, a.dir, a.func_cnt);
 	size_t files = (a.func_cnt + FILE_FUNCS - 1) / FILE_FUNCS;
 	ses_meter_begin(rq->call, "functions", a.func_cnt);
 	if (!e)
 		run_files(&a, files);
-	close(a.dir);
 	if (!e)
-		e = a.e;
+		e = take_ptr(a.e);
+	if (!e)
+		e = write_heads(rq, a.dir, a.func_cnt, &a.defines);
+	close(a.dir);
+	buf_fini(&a.defines);
 	if (e)
 		return e;
 	struct ops_out *o = rq->out;

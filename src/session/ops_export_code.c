@@ -36,6 +36,7 @@ struct err *ops_export_c(struct ops_sink *s)
 			e = ses_code_func(sn, f, false, &scratch, &code);
 		if (!e) {
 			buf_add_ch(s->out, '\n');
+			buf_add(s->out, code.defines.data, code.defines.len);
 			buf_add(s->out, code.text.data, code.text.len);
 			s->functions++;
 		} else if (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) {

@@ -233,6 +233,7 @@ static struct err *put_func(struct build *b, uint32_t func, struct arena *scratc
 	struct ses_code c = {0};
 	struct err *e = ses_code_func_in(b->rq->sn, func, &set, scratch, &c);
 	if (!e) {
+		buf_add(text, c.defines.data, c.defines.len);
 		buf_add(text, c.text.data, c.text.len);
 		ses_code_entry(b->rq->sn, func, text);
 	} else if (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) {

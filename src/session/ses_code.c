@@ -15,6 +15,7 @@ extern const char ses_scry_h[], ses_scry_h_end[], ses_scry_tcc_h[], ses_scry_tcc
 
 void ses_code_fini(struct ses_code *c)
 {
+	buf_fini(&c->defines);
 	buf_fini(&c->text);
 	free(c->callees.data);
 	cprint_map_fini(&c->map);
@@ -329,7 +330,7 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 	struct err *e = lift_image_func(scratch, sn->im, func, &f, &stats);
 	struct cprint_opts opts = {
 		.name = ret->name, .name_of = comment_of, .fn_of = names->set ? fn_of : NULL, .label_of = label_of,
-		.global_of = global_of, .text_of = text_of, .typed_name = typed_name,
+		.global_of = global_of, .defines = &ret->defines, .text_of = text_of, .typed_name = typed_name,
 		.ctx = names,
 		.scratch = scratch,
 	};
@@ -415,6 +416,7 @@ void ses_code_decls(struct ses_snap *sn, const struct ses_code *c, struct buf *t
 		ses_code_prototype(sn, c->callees.data[i], text);
 		buf_add_str(text, ";\n");
 	}
+	buf_add(text, c->defines.data, c->defines.len);
 }
 
 void ses_code_alone(struct ses_snap *sn, uint32_t func, const struct ses_code *c, struct buf *text)
@@ -431,6 +433,7 @@ void ses_code_alone(struct ses_snap *sn, uint32_t func, const struct ses_code *c
 		buf_add_str(text, "#endif\n");
 	}
 	buf_printf(text, "#define %s %s\n", c->name, own);
+	buf_add(text, c->defines.data, c->defines.len);
 	buf_add(text, c->text.data, c->text.len);
 	ses_code_entry(sn, func, text);
 	buf_printf(text, "#undef %s\n", c->name);

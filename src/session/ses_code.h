@@ -16,6 +16,7 @@ struct ses_code {
 	struct ir_sig sig;
 	VEC(uint32_t) callees; /* functions it calls by their names, so they have to be declared before */
 	bool has_failed;
+	struct buf defines;  /* what names in it stand for: comes before it */
 	struct buf text;     /* the definition */
 	struct cprint_map map;
 	const char *level;   /* "L3": how much of the decompiler's work it is, see docs/design.md; static */

@@ -446,6 +446,11 @@ void ses_probes_close(struct ses_probes *p)
 	free(p);
 }
 
+void ses_probes_detach(struct ses_probes *p)
+{
+	probe_detach(p->set);
+}
+
 bool ses_probes_are_alive(const struct ses_probes *p)
 {
 	return probe_is_alive(p->set);

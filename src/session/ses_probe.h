@@ -46,6 +46,8 @@ void ses_probes_close(struct ses_probes *p);
 _must_use_ struct err *ses_probes_drain(struct ses_probes *p, ses_probe_line_fn *line, void *ctx, uint64_t *ret_cnt);
 /* Lines of calls whose end was never seen. */
 void ses_probes_flush(struct ses_probes *p, ses_probe_line_fn *line, void *ctx);
+/* Ends recording; drain still gives what was recorded before. */
+void ses_probes_detach(struct ses_probes *p);
 /* Whether any of the processes with their children that are probed is still there. */
 bool ses_probes_are_alive(const struct ses_probes *p);
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 2, ALIVE_NS = 50000000 };
+enum { TICK_MS = 2, LAST_MS = 1000 /* for a record that another processor is about to write */, ALIVE_NS = 50000000 };
 
 struct run {
 	const struct ses_probe_run *r;
@@ -175,9 +175,17 @@ static struct err *watch(struct run *u, int *ret_status)
 
 static struct err *summary(struct run *u)
 {
-	uint64_t cnt;
-	/* The last records, and calls that did not end. */
-	struct err *e = u->is_over ? NULL : drain(u, &cnt);
+	uint64_t cnt, records, received, lost;
+	struct err *e = NULL;
+	/* The last records, one that was being written when probing ended included, and calls that did not end. */
+	ses_probes_detach(u->p);
+	for (unsigned i = 0; !e && !u->is_over && i < LAST_MS; i++) {
+		e = drain(u, &cnt);
+		ses_probes_totals(u->p, &records, &received, &lost);
+		if (u->r->o.count_only || received + lost >= records)
+			break;
+		poll(NULL, 0, 1);
+	}
 	if (!e && !u->is_over) {
 		ses_probes_flush(u->p, on_line, u);
 		write_out(u);

@@ -113,7 +113,8 @@ C
 	like "memory" '[*]\(u32 [*]\)\(a0 \+ 8\)' "$look"
 	like "a variable with a sign" "^	int32_t " "$look"
 	is "no helper for what C has" 0 "$(grep -cE 'scry_(sh|mul|load(8|16|32)|store(8|16|32)|udiv|sext)' "$WORK/look.c")"
-	status "and it compiles" 0 gcc -O2 -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include scry.h -c "$WORK/look.c" -o /dev/null
+	"$SCRY" decompile --all "$WORK/look" -o "$WORK/lk" >/dev/null
+	status "and it compiles" 0 gcc -O2 -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/lk" -include code.h -c "$WORK/look.c" -o /dev/null
 else
 	skip "what people write" "no gcc"
 fi

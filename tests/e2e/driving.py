@@ -625,8 +625,8 @@ def scenarios(w):
     s = Steps(w, "decomp_nav, view_toggle in C, scroll_restore")
     r = s("ui.pseudocode", target="execute_command")
     lines = s("ui.view")["lines"]
-    call = next(x for x in lines if "scry_call(" in x["text"])
-    k = s("ui.cursor_on", word="scry_call")
+    call = next(x for x in lines if "execute_command_internal_" in x["text"])
+    k = s("ui.cursor_on", word=re.search(r"execute_command_internal_[0-9a-f]+", call["text"])[0])
     q = s("ui.follow")
     b = s("ui.back")
     listing = s("ui.toggle_view")
@@ -645,7 +645,7 @@ def scenarios(w):
     there = next(x["text"] for x in s("ui.view")["lines"] if x["cursor"])
     b = s("ui.back")
     s("ui.move", dir="top")
-    own = next(x["text"] for x in s("ui.view")["lines"] if "void execute_command_internal_" in x["text"])
+    own = next(x["text"] for x in s("ui.view")["lines"] if re.match(r"\w+ execute_command_internal_", x["text"]) and "(" in x["text"])
     s("ui.cursor_on", word=own.split("(")[0].split()[-1])
     k = s("ui.follow")
     s.check(there.startswith(word + ":") and b["cursor"]["word"] == word and q["view"] == k["view"] == "C" and k["function"]["name"] == "execute_command_internal")
@@ -665,7 +665,7 @@ def scenarios(w):
     s("ui.undo")
     s("ui.undo")
     gone = s("ui.screen")["text"]
-    s.check("void runs_it_" in renamed and noted and "*/" in noted[0] and place["kind"] == "C" and "References" in title and
+    s.check(" runs_it_" in renamed and noted and "*/" in noted[0] and place["kind"] == "C" and "References" in title and
             "said in C" not in gone and "runs_it" not in gone.split("\n")[2])
 
     s = Steps(w, "split_view with C: bands, leader, resync")

@@ -227,7 +227,7 @@ def stripped():
     int main(void) { int sum = 0; for (int i = 0; i < 10; i++) sum += work(i, "x"); return sum; }"""
     debug, prog = build("lined", src, "-rdynamic"), build("bare", src, "-rdynamic", "-s", "-g0")
     c = subprocess.run([SCRY, "decompile", prog, "work"], capture_output=True, text=True, timeout=WAIT_S).stdout.splitlines()
-    line = next((i for i, s in enumerate(c, 1) if "hit(" in s or "/* hit */" in s), 0)
+    line = next((i for i, s in enumerate(c, 1) if re.search(r"\bhit(_[0-9a-f]+)?\(|/\* hit \*/", s)), 0)
     if not ok(line, "C of it has the call", *c):
         return
     counts, got, end = summary(prog, f"work:{line}", "--", prog)
@@ -235,7 +235,7 @@ def stripped():
     counts, _, _ = summary(prog, f"work:c{line}", "--", prog)
     ok(sum(p["hits"] for p in counts.values()) == 4, "and as such", counts)
     c = subprocess.run([SCRY, "decompile", debug, "work"], capture_output=True, text=True, timeout=WAIT_S).stdout.splitlines()
-    dline = next((i for i, s in enumerate(c, 1) if "hit(" in s or "/* hit */" in s), 0)
+    dline = next((i for i, s in enumerate(c, 1) if re.search(r"\bhit(_[0-9a-f]+)?\(|/\* hit \*/", s)), 0)
     counts, _, _ = summary(debug, f"work:c{dline}", "--", debug)
     ok(sum(p["hits"] for p in counts.values()) == 4, "which a program with lines has, too", counts)
     for what, why in ((f"work:c{len(c) + 1}", "lines"), ("work:c1", "no code of its own"), ("work:cx", "no such name"), ("work:c0", "a line of the source")):

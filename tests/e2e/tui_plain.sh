@@ -67,7 +67,7 @@ if "$SCRY" trace -e none -- true >/dev/null 2>&1; then
 else
 	skip "a live trace" "nothing can be traced here"
 fi
-like "the C of the function" '^(> )?void main_[0-9a-f]+\(struct scry_' "$(plain 'g main\n:view-c\n')"
+like "the C of the function" '^(> )?(void|uint[0-9]+_t) main_[0-9a-f]+\(' "$(plain 'g main\n:view-c\n')"
 like "what it calls" '^0x[0-9a-f]+ +main +0x[0-9a-f]+ ' "$(plain 'g main\n,c\n')"
 like "keys of a preset" 'rename|name:' "$("$SCRY" --keys r2 --plain /bin/bash <<<'dr')"
 

@@ -505,12 +505,18 @@ struct err *probe_check(void)
 
 /* --- opening --------------------------------------------------------------------------------------------------- */
 
+void probe_detach(struct probe_set *s)
+{
+	/* Links last to first, so no program runs without what it needs. Maps are kept by being mapped. */
+	while (s->fds.cnt)
+		close(VEC_POP(&s->fds));
+	s->ring_fd = s->counts_fd = s->pending_fd = -1;
+}
+
 /* Everything that was made for a way that did not work. */
 static void undo_way(struct probe_set *s)
 {
-	/* Links last to first, so no program runs without what it needs. */
-	while (s->fds.cnt)
-		close(VEC_POP(&s->fds));
+	probe_detach(s);
 	if (s->rows)
 		munmap((void *)(uintptr_t)s->rows, s->rows_len);
 	if (s->consumer)
@@ -520,7 +526,6 @@ static void undo_way(struct probe_set *s)
 	s->rows = NULL;
 	s->consumer = NULL;
 	s->producer = NULL;
-	s->ring_fd = s->counts_fd = s->pending_fd = -1;
 }
 
 static struct err *map_shared(struct probe_set *s)

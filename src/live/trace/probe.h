@@ -130,6 +130,8 @@ const char *probe_reg_name(uint16_t reg);
 _must_use_ struct err *probe_check(void);
 /* Attaches; from then on hits are recorded. Errors: ERR_INVALID (a condition), ERR_ENV (what the kernel refuses), ERR_BUDGET. */
 _must_use_ struct err *probe_open(const struct probe_opts *o, struct probe_set **ret);
+/* No more is recorded, but by what runs on another processor at that moment; what was is still there to be read. */
+void probe_detach(struct probe_set *s);
 /* Detaches. Accepts null. */
 void probe_close(struct probe_set *s);
 enum probe_way probe_way_of(const struct probe_set *s);
