@@ -97,6 +97,8 @@ static void conn_close(struct serve_loop *l, struct serve_conn *c)
 	else
 		l->conns = c->next;
 	serve_conn_fini(c);
+	/* Closing takes it out only when nobody else has the socket, and a child that is about to become another program does. */
+	epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	close(c->fd);
 	c->fd = -1;
 	atomic_fetch_sub(&l->conn_cnt, 1);

@@ -290,9 +290,11 @@ static bool call_step(struct tui_call *c, struct tui_rpc *r)
 
 /* --- connections -------------------------------------------------------------------------------------------------------- */
 
-static void client_close(struct tui_rpc_client *cl)
+static void client_close(struct tui_rpc *r, struct tui_rpc_client *cl)
 {
 	struct tui_call *c = cl->call;
+	/* Children that are about to become another program have it, too. */
+	epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, cl->fd, NULL);
 	close(cl->fd);
 	rpc_lines_fini(&cl->lines);
 	buf_fini(&cl->out);
@@ -405,7 +407,7 @@ static void client_step(struct tui_rpc *r, struct tui_rpc_client *cl)
 			continue;
 		}
 		if (!is_more && cl->is_ended)
-			client_close(cl);
+			client_close(r, cl);
 		if (!is_more)
 			return;
 		if (!cl->call)
@@ -488,7 +490,7 @@ void tui_rpc_free(struct tui_rpc *r)
 		return;
 	for (size_t i = 0; i < CLIENT_MAX; i++) {
 		if (r->clients[i].fd >= 0)
-			client_close(&r->clients[i]);
+			client_close(r, &r->clients[i]);
 	}
 	rpc_listener_fini(&r->listener);
 	free(r);
