@@ -165,6 +165,9 @@ _must_use_ struct err *dec_vars(struct dec *d, struct dec_func *ret);
 /* Fills in how variables and values are declared; false: no memory. */
 bool dec_types(struct dec_func *fn, struct arena *a);
 
+/* Names variables by what they are used for; false: no memory. */
+bool dec_names(struct dec_func *fn, struct arena *a);
+
 struct err *dec_budget(const struct dec *d);
 
 #endif

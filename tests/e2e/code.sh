@@ -111,6 +111,7 @@ C
 	like "a text beside its address" '/. "never said" ./' "$look"
 	like "a division" " / 10" "$look"
 	like "memory" '[*]\(u32 [*]\)\(a0 \+ 8\)' "$look"
+	like "what counts is i" "int32_t .*\\bi = 0" "$look"
 	like "a variable with a sign" "^	int32_t " "$look"
 	is "no helper for what C has" 0 "$(grep -cE 'scry_(sh|mul|load(8|16|32)|store(8|16|32)|udiv|sext)' "$WORK/look.c")"
 	"$SCRY" decompile --all "$WORK/look" -o "$WORK/lk" >/dev/null
