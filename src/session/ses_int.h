@@ -103,6 +103,7 @@ struct ses {
 	char *store_note;
 	uint8_t sha256[32];
 	bool has_sha256;
+	_Atomic uint64_t no_verdicts, some_verdicts; /* stamps of the cache when it had none of any function, and when it had some */
 	bool was_made;              /* the image was made by this session */
 	uint64_t made_ns;           /* how long that took */
 	unsigned threads;

@@ -157,7 +157,17 @@ struct store_cached_list ses_verdict_load(struct ses_snap *sn, uint64_t from, ui
 {
 	if (!store_of(sn))
 		return (struct store_cached_list){0};
-	return store_cache_load(store_of(sn), sn->ses->sha256, KIND, MIN(from, (uint64_t)INT64_MAX), MIN(to, (uint64_t)INT64_MAX), a);
+	/* Where there is none of any function the file is asked once: opening it is a third of what decompiling takes. */
+	uint64_t stamp = store_cache_stamp(store_of(sn), sn->ses->sha256);
+	if (!stamp || stamp == atomic_load(&sn->ses->no_verdicts))
+		return (struct store_cached_list){0};
+	struct store_cached_list l = store_cache_load(store_of(sn), sn->ses->sha256, KIND, MIN(from, (uint64_t)INT64_MAX),
+						      MIN(to, (uint64_t)INT64_MAX), a);
+	if (l.cnt || stamp == atomic_load(&sn->ses->some_verdicts))
+		return l;
+	bool is_none = !store_cache_load(store_of(sn), sn->ses->sha256, KIND, 0, INT64_MAX, a).cnt;
+	atomic_store(is_none ? &sn->ses->no_verdicts : &sn->ses->some_verdicts, stamp);
+	return l;
 }
 
 /* The file may say anything. */
