@@ -163,8 +163,8 @@ def main():
     if r.returncode:
         return skip("the flow of a debugging session", "no C compiler: " + r.stderr[-200:])
     before = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', REAL, FAR)
-    if os.geteuid():
-        skip("the flow at our own server", "the server's folder is one that its clients do not see, which needs root")
+    if os.geteuid() or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        skip("the flow at our own server", "the server's folder is one that its clients do not see, which needs root and a mount namespace")
     else:
         server = Platform(SCRY, "--listen", "127.0.0.1:0", "--allow-remote", "--allow-run", env=ENV, cwd=FAR, before=before)
         own(server)
