@@ -803,6 +803,14 @@ static struct err *read_file(struct trace *t, const char *path)
 	return e;
 }
 
+static enum trace_hook hook_of(const char *source)
+{
+	enum trace_hook hook = TRACE_HOOK_BTF;
+	while (source && hook <= TRACE_HOOK_PERF && strcmp(source, trace_hook_name(hook)) != 0)
+		hook++;
+	return source && hook <= TRACE_HOOK_PERF ? hook : TRACE_HOOK_ANY;
+}
+
 static struct err *run_source(struct trace *t, int *ret_status)
 {
 	size_t cnt;
@@ -824,7 +832,7 @@ static struct err *run_source(struct trace *t, int *ret_status)
 				   .with_maps = t->form == FORM_JSON || file || t->sites,
 				   .is_left_running = t->until_events || t->until_ns,
 				   .file = file, .file_options = {.limit_len = t->limit_len, .keep = t->keep, .command = cnt ? words[0] : NULL},
-				   .ring_len = t->ring_len, .is_stopped = is_stopped, .ctx = t};
+				   .ring_len = t->ring_len, .hook = hook_of(ops_arg_str(t->args, "source")), .is_stopped = is_stopped, .ctx = t};
 	struct trace_totals totals = {0};
 	if (!cnt && !t->pid_cnt)
 		w.container = take_ptr(t->container); /* the source gives no others */

@@ -77,7 +77,7 @@ static struct err *open_bpf(const struct ses_trace_what *w, struct trace_bpf **r
 	uint64_t i386[TRACE_IDS / 64] = {0}, x86_64[TRACE_IDS / 64];
 	uint32_t pids[PID_MAX];
 	struct trace_bpf_options o = {.with_site = true, .stack_len = w->stack_len, .with_times = w->with_times,
-		.with_signals = true, .ring_len = w->ring_len};
+		.with_signals = true, .ring_len = w->ring_len, .hook = w->hook};
 	o.plan = (struct trace_plan){.data_limit = MIN(MAX(w->string_max, 256u), TRACE_LIMIT_MAX), .array_limit = TRACE_LIMIT_MAX,
 				     .with_blocking = w->with_entries, .with_races = true, .with_maps = w->with_maps};
 	if (w->wanted) {

@@ -3,6 +3,7 @@
 #define SESSION_SES_TRACE_INT_H
 
 #include "base/err.h"
+#include "live/trace/trace_bpf.h"
 #include "live/trace/trace_event.h"
 #include "live/trace/trace_file.h"
 #include "live/trace/trace_join.h"
@@ -26,7 +27,8 @@ struct ses_trace_what {
 	bool is_left_running;     /* the program goes on when the trace ends before it does */
 	const char *file;         /* a trace file to write, or null */
 	struct trace_writer_options file_options;
-	uint32_t ring_len;        /* as struct trace_bpf_options has it */
+	uint32_t ring_len;        /* as struct trace_bpf_options has it, */
+	enum trace_hook hook;     /* and this */
 	trace_sink_fn *sink;      /* null: the file is all */
 	bool (*is_stopped)(void *ctx);
 	void *ctx;

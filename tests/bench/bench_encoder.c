@@ -521,7 +521,7 @@ static void loss(long events, uint32_t ring_len, double rate)
 int main(int argc, char **argv)
 {
 	size_t table_len, switch_len;
-	const void *table = trace_bpf_object(0, &table_len);
+	const void *table = trace_bpf_object(TRACE_HOOK_BTF, &table_len);
 	struct err *e = trace_bpf_lib(&lib);
 	if (argc < 3 || !table || e)
 		die("built without eBPF, or used the wrong way");

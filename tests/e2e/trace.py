@@ -411,6 +411,38 @@ def test_kernel():
     check("by eBPF: each record has its number", len({(e["cpu"], e["seq"]) for e in numbered}) == len(numbered) > 50)
 
 
+def shape_of(tool, source):
+    """Of a run its events, without what is another in each: numbers of processes, addresses, times."""
+    code = ("import os, signal, threading; signal.signal(signal.SIGUSR1, lambda *a: None); os.kill(os.getpid(), signal.SIGUSR1);"
+            "t = threading.Thread(target=os.getppid); t.start(); t.join(); pid = os.fork() or os._exit(3); os.waitpid(pid, 0);"
+            "os.chdir('/'); open('/dev/null').close(); os.path.exists('/nope'); os.execv('/bin/true', ['true', 'x'])")
+    got = scry("--json", "-e", "trace=openat,newfstatat,chdir,execve,getppid,kill,clone,clone3,exit_group,wait4", "--", sys.executable, "-S", "-c", code,
+               tool=tool + ["--source", source])
+    *events, _ = [json.loads(line) for line in got.stdout.decode().splitlines()] or [None]
+    shapes = []
+    for ev in events:
+        args = [(a["name"], a["type"], a["status"], a["text"] if a["type"] in ("path", "string") else None) for a in ev.get("args", [])]
+        shapes.append((ev["event"], ev["name"], ev["phase"], ev.get("errno"), args, ev.get("argv"), ev["comm"], ev["exe"], ev.get("signal"), ev.get("code"),
+                       ev["pid"] == events[0]["pid"], bool(ev["ppid"])))
+    return got, sorted(map(repr, shapes)), [ev for ev in events if ev["event"] == "signal"]
+
+
+def test_hooks():
+    """The three ways to be called by the kernel give the same; what one of them cannot know it says."""
+    got, want, signals = shape_of([SCRY, "trace"], "tp_btf")
+    if got.returncode == 4:
+        skip("the ways eBPF is called", got.stderr.decode().splitlines()[0])
+        return
+    check("tp_btf: a signal with who sent it", signals and signals[0]["from_pid"] == signals[0]["pid"], signals)
+    for source in ("raw_tp", "perf"):
+        got, shapes, signals = shape_of([SCRY, "trace"], source)
+        if got.returncode == 4:
+            skip(f"events by {source}", got.stderr.decode().splitlines()[0])
+            continue
+        check(f"the same events by {source}", shapes == want and len(want) > 20, "\n".join(sorted(set(shapes) ^ set(want))))
+        check(f"{source}: who sent a signal", signals and signals[0]["from_pid"] == (None if source == "perf" else signals[0]["pid"]), signals)
+
+
 def test_status():
     """The program's own; 125 for what went wrong before."""
     sources = [[SCRY, "trace", "--source", s] for s in ("ptrace", "bpf")]
@@ -779,7 +811,7 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_status, test_i386,
+        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_hooks, test_status, test_i386,
                      test_exec, test_payloads, test_flood, test_words, test_attach, test_container, test_killed, test_harm, test_strace):
             test()
     finally:

@@ -55,7 +55,8 @@ struct trace_bpf {
 	struct bpf_link *links[LINK_MAX];
 	size_t link_cnt;
 	struct trace_shared *shared; /* mapped: the programs' own */
-	bool is_raw, is_inverted, with_maps, is_stopped;
+	enum trace_hook hook;
+	bool is_inverted, with_maps, is_stopped;
 	int epoll_fd;
 	size_t page_len, ring_each, rings_len;
 	struct ring *rings;       /* cpu_cnt of them */
@@ -76,6 +77,13 @@ static struct err *refused(int os_errno, const char *what)
 		return err_fix(e, "run it as root (CAP_BPF and CAP_PERFMON)");
 	}
 	return err_new(ERR_ENV, "this kernel does not %s: %s", what, strerror(os_errno));
+}
+
+const char *trace_hook_name(enum trace_hook hook)
+{
+	static const char *const names[] = {[TRACE_HOOK_ANY] = "any", [TRACE_HOOK_BTF] = "tp_btf", [TRACE_HOOK_RAW] = "raw_tp",
+		[TRACE_HOOK_PERF] = "perf"};
+	return names[hook];
 }
 
 /* --- options to configuration ----------------------------------------------------------------------------------- */
@@ -170,7 +178,7 @@ static void *first_value(struct trace_bpf *t, struct bpf_map *m, size_t want_len
 }
 
 /* When a program is loaded. */
-enum need { ALWAYS, ENTERS, SIGNALS, CGROUPS, CONTAINERS };
+enum need { ALWAYS, ENTERS, SIGNALS, MOVES, CONTAINERS };
 
 static const struct program {
 	const char *name;
@@ -186,7 +194,7 @@ static const struct program {
 	{"trace_rename", ALWAYS, .is_attached = true},
 	{"trace_cgroup_mkdir", CONTAINERS, .is_attached = true},
 	{"trace_cgroup_rmdir", CONTAINERS, .is_attached = true},
-	{"trace_cgroup_attach", CGROUPS, .is_attached = true},
+	{"trace_cgroup_attach", MOVES, .is_attached = true},
 	{"trace_sys_exit", ALWAYS, .is_attached = true, .map = "rare_exit", TRACE_RARE_AGAIN},
 	{"trace_sys_enter", ENTERS, .is_attached = true, .map = "rare_enter", TRACE_RARE_AGAIN},
 	{"trace_signal", SIGNALS, .is_attached = true},
@@ -198,7 +206,7 @@ static const struct program {
 	{"trace_after_exit", ALWAYS, .map = "rare_exit", TRACE_RARE_AFTER},
 };
 
-static bool is_needed(const struct trace_bpf_options *opt, const struct trace_shared *ids, enum need need)
+static bool is_needed(const struct trace_bpf_options *opt, const struct trace_shared *ids, enum need need, enum trace_hook hook)
 {
 	bool enters = opt->with_times;
 	for (size_t i = 0; i < TRACE_IDS / 64; i++)
@@ -208,8 +216,8 @@ static bool is_needed(const struct trace_bpf_options *opt, const struct trace_sh
 		return enters;
 	case SIGNALS:
 		return opt->with_signals;
-	case CGROUPS:
-		return opt->scope.cgroup_cnt || opt->scope.container;
+	case MOVES:
+		return hook != TRACE_HOOK_PERF && (opt->scope.cgroup_cnt || opt->scope.container);
 	case CONTAINERS:
 		return opt->scope.container;
 	default:
@@ -225,7 +233,7 @@ static struct bpf_program *find_program(const struct trace_bpf *t, const struct 
 static struct err *join_programs(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_shared *ids)
 {
 	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++) {
-		if (!p->map || !is_needed(opt, ids, p->need))
+		if (!p->map || !is_needed(opt, ids, p->need, t->hook))
 			continue;
 		uint32_t idx = p->idx;
 		int fd = t->lib->program_fd(find_program(t, p));
@@ -248,7 +256,7 @@ static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt
 			size_t ring_len)
 {
 	size_t len;
-	const void *bytes = trace_bpf_object(t->is_raw, &len);
+	const void *bytes = trace_bpf_object(t->hook, &len);
 	t->object = t->lib->object_open_mem(bytes, len, NULL);
 	if (!t->object)
 		return refused(errno, "take the tracing programs");
@@ -258,8 +266,11 @@ static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt
 		return err_new(ERR_INTERNAL, "the tracing programs are another scry's");
 	memcpy(c, cfg, sizeof(*c));
 	set_ring_len(t, c, ring_len);
-	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++)
-		t->lib->program_set_autoload(find_program(t, p), is_needed(opt, ids, p->need));
+	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++) {
+		struct bpf_program *program = find_program(t, p);
+		if (program)
+			t->lib->program_set_autoload(program, is_needed(opt, ids, p->need, t->hook));
+	}
 	int r = t->lib->object_load(t->object);
 	if (r == -E2BIG && ring_len > RING_LEN_SURE) {
 		t->lib->object_close(take_ptr(t->object));
@@ -315,7 +326,7 @@ static struct err *map_rings(struct trace_bpf *t)
 static struct err *attach_all(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_shared *ids)
 {
 	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++) {
-		if (!p->is_attached || !is_needed(opt, ids, p->need))
+		if (!p->is_attached || !is_needed(opt, ids, p->need, t->hook))
 			continue;
 		assert(t->link_cnt < LINK_MAX);
 		struct bpf_link *l = t->lib->program_attach(find_program(t, p));
@@ -384,11 +395,14 @@ struct err *trace_bpf_open(const struct trace_bpf_options *opt, struct trace_bpf
 	if (!cfg || !ids)
 		return &err_nomem;
 	e = fill_config(opt, cfg, ids);
-	for (int raw = opt->hook == TRACE_HOOK_RAW; !e && raw <= (opt->hook != TRACE_HOOK_BTF); raw++) {
+	enum trace_hook hook = opt->hook ? opt->hook : TRACE_HOOK_BTF, last = opt->hook ? opt->hook : TRACE_HOOK_PERF;
+	for (; !e && hook <= last; hook++) {
+		if (hook == TRACE_HOOK_PERF && cfg->match)
+			trace_plan_judge_clones(cfg, ids);
 		struct trace_bpf *t = calloc(1, sizeof(*t));
 		if (!t)
 			return &err_nomem;
-		*t = (struct trace_bpf){.lib = lib, .is_raw = raw, .epoll_fd = -1, .page_len = (size_t)sysconf(_SC_PAGESIZE),
+		*t = (struct trace_bpf){.lib = lib, .hook = hook, .epoll_fd = -1, .page_len = (size_t)sysconf(_SC_PAGESIZE),
 			.is_inverted = cfg->invert, .with_maps = opt->plan.with_maps,
 			.cpu_cnt = (size_t)MIN(sysconf(_SC_NPROCESSORS_CONF), (long)TRACE_CPUS)};
 		e = open_hook(t, opt, cfg, ids);
@@ -399,7 +413,7 @@ struct err *trace_bpf_open(const struct trace_bpf_options *opt, struct trace_bpf
 			return NULL;
 		}
 		trace_bpf_close(t);
-		if (raw || e->kind != ERR_ENV || opt->hook == TRACE_HOOK_BTF)
+		if (hook == last || e->kind != ERR_ENV)
 			return e;
 		err_free(e);
 		e = NULL;
@@ -583,9 +597,4 @@ const struct trace_cpu *trace_bpf_cpus(const struct trace_bpf *t, size_t *ret_cn
 {
 	*ret_cnt = t->cpu_cnt;
 	return t->shared->cpu;
-}
-
-const char *trace_bpf_hook(const struct trace_bpf *t)
-{
-	return t->is_raw ? "raw_tp" : "tp_btf";
 }

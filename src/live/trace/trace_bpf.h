@@ -12,12 +12,16 @@
  * and who reads it. Threads are chosen by a bitmap; processes are judged when they are made, become
  * another program, or change what they are chosen by. Nothing stays behind when the process that opened it is gone, however it ended.
  *
- * One thread uses a trace_bpf. Needs CAP_BPF and CAP_PERFMON (root), tracepoints typed by BTF, or else raw ones.
+ * One thread uses a trace_bpf. Needs CAP_BPF and CAP_PERFMON (root), tracepoints typed by BTF, or else raw ones, or else those of perf, which
+ * say less: who sent a signal is not known then, and who is moved to another cgroup is judged with its next program.
  */
 struct trace_bpf;
 
 /* How programs are attached; each later one for kernels that refuse the one before. */
-enum trace_hook { TRACE_HOOK_ANY, TRACE_HOOK_BTF, TRACE_HOOK_RAW };
+enum trace_hook { TRACE_HOOK_ANY, TRACE_HOOK_BTF, TRACE_HOOK_RAW, TRACE_HOOK_PERF };
+
+/* "tp_btf", "raw_tp", "perf". */
+const char *trace_hook_name(enum trace_hook hook);
 
 /* Whose calls are recorded. Lists are any-of; kinds of which there is a list must all fit. Without pids and lists, and
  * without `own`, everybody's are. */
@@ -75,8 +79,5 @@ void trace_bpf_wait(struct trace_bpf *t, int ms);
 
 /* What every CPU has counted so far: `*ret_cnt` of them, valid until trace_bpf_close(). seen is what was recorded and what was lost. */
 const struct trace_cpu *trace_bpf_cpus(const struct trace_bpf *t, size_t *ret_cnt);
-
-/* "tp_btf" or "raw_tp". */
-const char *trace_bpf_hook(const struct trace_bpf *t);
 
 #endif

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live/trace/trace_bpf_lib.h"
 
+#include "live/trace/trace_bpf.h"
+
 #include "base/dl.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 
 #ifdef SCRY_HAS_BPF
-extern const uint8_t trace_bpf_btf[], trace_bpf_btf_end[], trace_bpf_raw[], trace_bpf_raw_end[];
+extern const uint8_t trace_bpf_btf[], trace_bpf_btf_end[], trace_bpf_raw[], trace_bpf_raw_end[], trace_bpf_perf[], trace_bpf_perf_end[];
 
-const void *trace_bpf_object(int is_raw, size_t *ret_len)
+const void *trace_bpf_object(int hook, size_t *ret_len)
 {
-	*ret_len = (size_t)(is_raw ? trace_bpf_raw_end - trace_bpf_raw : trace_bpf_btf_end - trace_bpf_btf);
-	return is_raw ? trace_bpf_raw : trace_bpf_btf;
+	const struct { const uint8_t *begin, *end; } objects[] = {
+		[TRACE_HOOK_BTF] = {trace_bpf_btf, trace_bpf_btf_end},
+		[TRACE_HOOK_RAW] = {trace_bpf_raw, trace_bpf_raw_end},
+		[TRACE_HOOK_PERF] = {trace_bpf_perf, trace_bpf_perf_end},
+	};
+	*ret_len = (size_t)(objects[hook].end - objects[hook].begin);
+	return objects[hook].begin;
 }
 
 static struct trace_bpf_lib lib;
@@ -57,7 +64,7 @@ struct err *trace_bpf_lib(const struct trace_bpf_lib **ret)
 	return e;
 }
 #else
-const void *trace_bpf_object(int is_raw, size_t *ret_len)
+const void *trace_bpf_object(int hook, size_t *ret_len)
 {
 	*ret_len = 0;
 	return NULL;

@@ -39,7 +39,7 @@ struct trace_bpf_lib {
 /* The library, loaded at the first call. ERR_ENV: it is not here, or this scry has no programs for it. */
 _must_use_ struct err *trace_bpf_lib(const struct trace_bpf_lib **ret);
 
-/* The programs as an object file: those for typed tracepoints, else those for raw ones. Null when built without. */
-const void *trace_bpf_object(int is_raw, size_t *ret_len);
+/* The programs as an object file, by enum trace_hook (not TRACE_HOOK_ANY). Null when built without. */
+const void *trace_bpf_object(int hook, size_t *ret_len);
 
 #endif

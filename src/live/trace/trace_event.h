@@ -19,12 +19,14 @@ enum trace_kind {
 	TRACE_FORK,    /* ret is the tid of the new thread; args[0] its clone flags, args[1] its tgid */
 	TRACE_EXIT,    /* ret is the wait status (exit code << 8 | signal); args[0] is 1 for the last thread */
 	TRACE_MMAP,    /* executable mapping: args are address, length, protection, flags, file offset; slot 0 the path */
-	TRACE_SIGNAL,  /* delivered: args are signal, si_code, si_pid or fault address */
+	TRACE_SIGNAL,  /* delivered: args are signal, si_code, si_pid or fault address, and TRACE_SIGNAL_BARE or 0 */
 	TRACE_PROBE,   /* args[0] is the probe's number, args[1..] and slots what it asked for */
 	TRACE_LOST,    /* records that are missing here: lost */
 	TRACE_PROCESS, /* what is known of a process that was there before the trace: comm, exe, container, ppid */
 	TRACE_KIND_COUNT
 };
+
+#define TRACE_SIGNAL_BARE 1 /* neither is known */
 
 /* How a slot was read. */
 enum trace_status {

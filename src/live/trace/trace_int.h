@@ -48,8 +48,8 @@ bool trace_put_struct(const struct tx *t, struct buf *out, const char *ctype, co
 /* Who a signal is from, sigaction(2): what the first word of its union is. */
 enum trace_origin { TRACE_ORIGIN_KERNEL /* nobody's number */, TRACE_ORIGIN_PROCESS /* its number */, TRACE_ORIGIN_FAULT /* the address */ };
 enum trace_origin trace_origin_of(int sig, int32_t code);
-/* What is known without the whole siginfo_t. */
-void trace_put_signal_short(struct buf *out, int sig, int32_t code, uint64_t first);
+/* What the arguments of a TRACE_SIGNAL say, without the whole siginfo_t. */
+void trace_put_signal_short(struct buf *out, const struct trace_event *ev);
 void trace_put_siginfo(struct buf *out, const uint8_t *bytes, size_t len);
 
 /* --- trace_text.c --- */

@@ -133,7 +133,9 @@ static void put_signal(struct json *j, const struct trace_event *ev)
 	json_key(j, "code");
 	json_i64(j, (int32_t)ev->args[1]);
 	json_key(j, from == TRACE_ORIGIN_FAULT ? "fault_addr" : "from_pid");
-	if (from == TRACE_ORIGIN_FAULT)
+	if (ev->args[3] & TRACE_SIGNAL_BARE)
+		json_null(j);
+	else if (from == TRACE_ORIGIN_FAULT)
 		json_addr(j, ev->args[2]);
 	else if (from == TRACE_ORIGIN_PROCESS)
 		json_u64(j, (uint32_t)ev->args[2]);

@@ -293,13 +293,14 @@ void trace_plan_stack(struct trace_config *cfg, uint32_t len)
 				    (cfg->flags & TRACE_WIRE_USER ? sizeof(struct trace_wire_user) : 0));
 }
 
+#if defined(__aarch64__)
+static const unsigned abis[2] = {TRACE_ARM64, TRACE_ARM64};
+#else
+static const unsigned abis[2] = {TRACE_X86_64, TRACE_I386};
+#endif
+
 void trace_plan_fill(const struct trace_plan *p, struct trace_config *cfg, struct trace_shared *shared)
 {
-#if defined(__aarch64__)
-	static const unsigned abis[2] = {TRACE_ARM64, TRACE_ARM64};
-#else
-	static const unsigned abis[2] = {TRACE_X86_64, TRACE_I386};
-#endif
 	cfg->path_size = 2 + (p->string_limit ? MIN(p->string_limit, (uint32_t)TRACE_LIMIT_MAX) : TRACE_LIMIT_MAX);
 	for (unsigned abi = 0; abi < 2; abi++) {
 		for (unsigned nr = 0; nr < TRACE_IDS; nr++) {
@@ -331,6 +332,20 @@ void trace_plan_fill(const struct trace_plan *p, struct trace_config *cfg, struc
 				d->flags |= TRACE_DESC_PATHS;
 			if (d->flags & (TRACE_DESC_ENTRY | TRACE_DESC_PATHS))
 				set_bit(shared->enter_ids[abi], nr);
+		}
+	}
+}
+
+void trace_plan_judge_clones(struct trace_config *cfg, struct trace_shared *shared)
+{
+	for (unsigned abi = 0; abi < 2; abi++) {
+		for (unsigned nr = 0; nr < TRACE_IDS - 1; nr++) {
+			const struct sysc *s = sysc_find(abis[abi], (int)nr);
+			if (!s || (strcmp(s->name, "clone") != 0 && strcmp(s->name, "clone3") != 0))
+				continue;
+			bool wanted = shared->exit_ids[abi][nr / 64] >> (nr % 64) & 1;
+			cfg->desc[abi][nr].flags |= (uint8_t)(TRACE_DESC_JUDGE | (wanted ? 0 : TRACE_DESC_HIDDEN));
+			set_bit(shared->exit_ids[abi], nr);
 		}
 	}
 }

@@ -35,6 +35,12 @@ void trace_plan_stack(struct trace_config *cfg, uint32_t len);
 /* Fills in what of `cfg` and `shared` is about system calls; both zeroed by the caller, but for flags and trace_plan_stack. */
 void trace_plan_fill(const struct trace_plan *plan, struct trace_config *cfg, struct trace_shared *shared);
 
+/*
+ * With perf's tracepoints, which do not show a new thread: those that were made by calls that can put it into other namespaces and cgroups
+ * are judged by themselves, at their own end of that call. After trace_plan_fill.
+ */
+void trace_plan_judge_clones(struct trace_config *cfg, struct trace_shared *shared);
+
 /* Fills in what of `cfg` is about rings of `len` bytes, a power of two from TRACE_RING_MIN to 256 MB; gives the bytes of a value of their map. */
 size_t trace_plan_ring(struct trace_config *cfg, size_t len);
 

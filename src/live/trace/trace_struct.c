@@ -286,18 +286,20 @@ enum trace_origin trace_origin_of(int sig, int32_t code)
 	return code == SI_USER || code == SI_QUEUE || code == SI_TKILL || code == SI_MESGQ ? TRACE_ORIGIN_PROCESS : TRACE_ORIGIN_KERNEL;
 }
 
-void trace_put_signal_short(struct buf *out, int sig, int32_t code, uint64_t first)
+void trace_put_signal_short(struct buf *out, const struct trace_event *ev)
 {
+	int sig = (int)ev->args[0];
+	int32_t code = (int32_t)ev->args[1];
 	buf_add_str(out, "{si_signo=");
 	trace_put_signal(out, sig);
 	buf_add_str(out, ", si_code=");
 	trace_put_enum(out, TRACE_X86_64, code > 0 && code != SI_KERNEL ? code_set((uint32_t)sig) : SYSC_SET_si_code, (uint32_t)code);
-	enum trace_origin from = trace_origin_of(sig, code);
+	enum trace_origin from = ev->args[3] & TRACE_SIGNAL_BARE ? TRACE_ORIGIN_KERNEL : trace_origin_of(sig, code);
 	if (from == TRACE_ORIGIN_FAULT) {
 		buf_add_str(out, ", si_addr=");
-		trace_put_ptr(out, first);
+		trace_put_ptr(out, ev->args[2]);
 	} else if (from == TRACE_ORIGIN_PROCESS) {
-		buf_printf(out, ", si_pid=%d", (int)first);
+		buf_printf(out, ", si_pid=%d", (int)ev->args[2]);
 	}
 	buf_add_str(out, ", ...}");
 }

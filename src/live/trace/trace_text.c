@@ -696,11 +696,10 @@ static void put_signal_event(struct tx *t)
 	buf_add_str(t->out, "--- ");
 	trace_put_signal(t->out, (int)t->ev->args[0]);
 	buf_add_ch(t->out, ' ');
-	if (slot && slot->len >= 48) {
+	if (slot && slot->len >= 48)
 		trace_put_siginfo(t->out, slot->data, slot->len);
-	} else {
-		trace_put_signal_short(t->out, (int)t->ev->args[0], (int32_t)t->ev->args[1], t->ev->args[2]);
-	}
+	else
+		trace_put_signal_short(t->out, t->ev);
 	buf_add_str(t->out, " ---");
 }
 

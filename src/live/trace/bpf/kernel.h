@@ -157,10 +157,44 @@ struct task_struct {
 	char comm[16];
 } KERNEL;
 
-#ifdef TRACE_READS
-#define HOOK(name) "raw_tp/" name
+/* What perf's tracepoints hand over, by the kernel's own types of them. */
+struct trace_event_raw_sys_enter { long id; } KERNEL;
+struct trace_event_raw_sys_exit { long ret; } KERNEL;
+struct trace_event_raw_task_newtask {
+	int pid;
+	uint64_t clone_flags;
+} KERNEL;
+struct trace_event_raw_task_rename {
+	int pid;
+	char newcomm[16];
+} KERNEL;
+struct trace_event_raw_sched_process_exec { int old_pid; } KERNEL;
+struct trace_event_raw_signal_deliver { int sig, code; } KERNEL;
+struct trace_event_raw_cgroup {
+	int root;
+	uint64_t id;
+	uint32_t __data_loc_path;
+} KERNEL;
+
+/*
+ * Three ways to be called: with typed pointers; with the same pointers and no types, so that all is read (TRACE_READS); with what perf
+ * makes of them (TRACE_PERF), which has no pointers: registers and task are the calling thread's then, and some events know less.
+ */
+#ifdef TRACE_PERF
+#define TRACE_READS
+#define HOOK(group, name) "tracepoint/" group "/" name
+#define REGS(ctx) ((struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf()))
+#define ENTER_NR(ctx) ((uint64_t)((struct trace_event_raw_sys_enter *)(ctx))->id)
+#define EXIT_RET(ctx) ((int64_t)((struct trace_event_raw_sys_exit *)(ctx))->ret)
 #else
-#define HOOK(name) "tp_btf/" name
+#ifdef TRACE_READS
+#define HOOK(group, name) "raw_tp/" name
+#else
+#define HOOK(group, name) "tp_btf/" name
+#endif
+#define REGS(ctx) ((struct pt_regs *)(ctx)[0])
+#define ENTER_NR(ctx) ((ctx)[1])
+#define EXIT_RET(ctx) ((int64_t)(ctx)[1])
 #endif
 
 #if defined(__TARGET_ARCH_arm64)

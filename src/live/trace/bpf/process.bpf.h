@@ -248,33 +248,67 @@ static __always_inline void send_process(struct task_struct *task, const void *c
 	send(r, TRACE_PROCESS, READ(task, pid));
 }
 
-SEC(HOOK("sched_process_fork"))
-int trace_fork(uint64_t *ctx)
+/* `like` is the new thread; where only its number is known, the one that made it. */
+static __always_inline void forked(struct task_struct *parent, struct task_struct *like, uint32_t tid, uint32_t tgid, bool is_sibling)
 {
-	struct task_struct *parent = (struct task_struct *)ctx[0], *child = (struct task_struct *)ctx[1];
-	uint32_t tid = READ(child, pid), tgid = READ(child, tgid);
 	bool is_thread = tgid == (uint32_t)READ(parent, tgid), was = is_recorded(READ(parent, pid)), yes = was;
 	if (!is_thread && !cfg.invert)
-		yes = (cfg.follow && was) || is_match(child, COMM(child));
+		yes = (cfg.follow && was) || is_match(like, COMM(like));
 	set_recorded(tid, yes);
 	struct rec rec, *r = &rec;
 	if (!(was || yes) || !begin_record(r))
-		return 0;
+		return;
 	struct trace_wire *w = WIRE(r);
 	w->args[0] = is_thread ? 0x10000 : 0; /* CLONE_THREAD */
 	w->args[1] = tgid;
 	w->ret = tid;
-	put_proc(r, child, COMM(child));
+	struct trace_wire_proc *p = next_slot(r);
+	put_proc(r, like, COMM(like));
+	if (like == parent) {
+		p->start = 0;
+		p->tgid = tgid;
+		if (!is_sibling)
+			p->ppid = READ(parent, tgid);
+	}
 	send(r, TRACE_FORK, READ(parent, pid));
-	return 0;
 }
 
-SEC(HOOK("sched_process_exec"))
+#ifdef TRACE_PERF
+SEC(HOOK("task", "task_newtask"))
+int trace_fork(uint64_t *ctx)
+{
+	const struct trace_event_raw_task_newtask *e = (const struct trace_event_raw_task_newtask *)ctx;
+	struct task_struct *parent = bpf_get_current_task_btf();
+	uint64_t flags = e->clone_flags;
+	uint32_t tid = (uint32_t)e->pid;
+	/* CLONE_THREAD; with that or CLONE_PARENT its parent is ours */
+	forked(parent, parent, tid, flags & 0x10000 ? (uint32_t)READ(parent, tgid) : tid, flags & 0x18000);
+	return 0;
+}
+#else
+SEC(HOOK("sched", "sched_process_fork"))
+int trace_fork(uint64_t *ctx)
+{
+	struct task_struct *child = (struct task_struct *)ctx[1];
+	forked((struct task_struct *)ctx[0], child, READ(child, pid), READ(child, tgid), false);
+	return 0;
+}
+#endif
+
+SEC(HOOK("sched", "sched_process_exec"))
 int trace_exec(uint64_t *ctx)
 {
+#ifdef TRACE_PERF
+	struct task_struct *task = bpf_get_current_task_btf();
+	uint32_t old = (uint32_t)((struct trace_event_raw_sched_process_exec *)ctx)->old_pid, tid = READ(task, pid);
+	struct mm_struct *mm = READ(task, mm);
+	struct file *file = READ(mm, exe_file);
+#else
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	uint32_t old = (uint32_t)ctx[1], tid = READ(task, pid);
-	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
+	struct mm_struct *mm = READ(task, mm);
+	struct file *file = READ((struct linux_binprm *)ctx[2], file);
+#endif
 	bool was = is_recorded(old), yes = judge(task, COMM(task), was);
 	if (old != tid)
 		set_recorded(old, false);
@@ -284,11 +318,10 @@ int trace_exec(uint64_t *ctx)
 		return 0;
 	struct trace_wire *w = WIRE(r);
 	w->args[0] = old;
-	struct mm_struct *mm = READ(task, mm);
 	struct fs_struct *fs = READ(task, fs);
 	uint64_t args = READ(mm, arg_start), env = READ(mm, env_start);
 	put_proc(r, task, COMM(task));
-	put_file(r, TRACE_ARG_EXE, READ(bprm, file));
+	put_file(r, TRACE_ARG_EXE, file);
 	put_path(r, TRACE_ARG_CWD, READ(fs, pwd.mnt), READ(fs, pwd.dentry));
 	put_memory(r, TRACE_ARG_ARGV, args, READ(mm, arg_end) - args);
 	put_memory(r, TRACE_ARG_ENVP, env, READ(mm, env_end) - env);
@@ -298,10 +331,10 @@ int trace_exec(uint64_t *ctx)
 	return 0;
 }
 
-SEC(HOOK("sched_process_exit"))
+SEC(HOOK("sched", "sched_process_exit"))
 int trace_exit(uint64_t *ctx)
 {
-	struct task_struct *task = (struct task_struct *)ctx[0];
+	struct task_struct *task = bpf_get_current_task_btf();
 	uint32_t tid = READ(task, pid);
 	if (!is_recorded(tid))
 		return 0;
@@ -317,19 +350,49 @@ int trace_exit(uint64_t *ctx)
 	return 0;
 }
 
-SEC(HOOK("task_rename"))
+#define MOVED_THREADS 256 /* of a process: of more the rest is judged with its next program */
+
+#ifdef TRACE_PERF
+/* The thread of this number in the calling process; null: there is none among the first MOVED_THREADS. */
+static __always_inline struct task_struct *thread_of(struct task_struct *task, uint32_t tid)
+{
+	struct signal_struct *signal = READ(task, signal);
+	struct list_head *head = __builtin_preserve_access_index(&signal->thread_head), *node = READ(signal, thread_head.next);
+	uint64_t node_off = __builtin_preserve_field_info(((struct task_struct *)0)->thread_node, 0);
+	if ((uint32_t)READ(task, pid) == tid)
+		return task;
+	for (int i = 0; i < MOVED_THREADS && node != head; i++) {
+		struct task_struct *thread = (struct task_struct *)((uint8_t *)node - node_off);
+		if ((uint32_t)READ(thread, pid) == tid)
+			return thread;
+		node = READ(node, next);
+	}
+	return NULL;
+}
+#endif
+
+SEC(HOOK("task", "task_rename"))
 int trace_rename(uint64_t *ctx)
 {
+#ifdef TRACE_PERF
+	const struct trace_event_raw_task_rename *e = (const struct trace_event_raw_task_rename *)ctx;
+	struct task_struct *task = thread_of(bpf_get_current_task_btf(), (uint32_t)e->pid); /* no other process may name it */
+	const void *comm = __builtin_preserve_access_index(&e->newcomm);
+	if (!task)
+		return 0;
+#else
 	struct task_struct *task = (struct task_struct *)ctx[0];
+	const void *comm = (const void *)ctx[1];
+#endif
 	uint32_t tid = READ(task, pid);
 	bool yes = is_recorded(tid);
 	/* Who has taken a name that was asked for is recorded from here on; who gives one up, until it is another program. */
-	if (!yes && cfg.match & TRACE_MATCH_COMM && is_match(task, (const void *)ctx[1])) {
+	if (!yes && cfg.match & TRACE_MATCH_COMM && is_match(task, comm)) {
 		set_recorded(tid, true);
 		yes = true;
 	}
 	if (yes)
-		send_process(task, (const void *)ctx[1]);
+		send_process(task, comm);
 	return 0;
 }
 
@@ -343,9 +406,8 @@ static __always_inline void judge_self(struct task_struct *task)
 		send_process(task, COMM(task));
 }
 
-#define MOVED_THREADS 256 /* of a process: of more the rest is judged with its next program */
-
-SEC(HOOK("cgroup_attach_task"))
+#ifndef TRACE_PERF /* which tells no more than the number of whoever is moved, and who moves it is another process */
+SEC(HOOK("cgroup", "cgroup_attach_task"))
 int trace_cgroup_attach(uint64_t *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[2];
@@ -365,8 +427,12 @@ int trace_cgroup_attach(uint64_t *ctx)
 	}
 	return 0;
 }
+#endif
 
-/* Whether the last 64 hexadecimal digits in a row in a folder's name begin as the container's id that is meant; `otherwise` if there are none. */
+/*
+ * Whether the last 64 hexadecimal digits in a row in a folder's name (or path) begin as the container's id that is meant;
+ * `otherwise` if there are none.
+ */
 static __always_inline bool is_named(struct state *s, const uint8_t *name, bool otherwise)
 {
 	volatile uint64_t *run = &s->elem, *end = &s->base; /* digits so far, and where 64 of them have ended */
@@ -394,51 +460,73 @@ static __always_inline bool is_named(struct state *s, const uint8_t *name, bool 
 }
 
 /* A container's cgroup, or one below it. */
-SEC(HOOK("cgroup_mkdir"))
+SEC(HOOK("cgroup", "cgroup_mkdir"))
 int trace_cgroup_mkdir(uint64_t *ctx)
 {
-	struct cgroup *group = (struct cgroup *)ctx[0];
-	struct cgroup_subsys_state *parent = READ(group, self.parent);
-	struct kernfs_node *kn = READ(group, kn);
 	uint8_t *ring = ring_of(bpf_get_smp_processor_id());
 	if (!ring)
 		return 0;
 	uint8_t *name = ring + TRACE_RING_SCRATCH;
-	int64_t len = bpf_probe_read_kernel_str(name, NAME_LEN, READ(kn, name));
+#ifdef TRACE_PERF
+	const struct trace_event_raw_cgroup *e = (const struct trace_event_raw_cgroup *)ctx;
+	uint32_t path = e->__data_loc_path, path_len = path >> 16, skip = path_len > NAME_LEN ? path_len - NAME_LEN : 0;
+	const void *from = (const uint8_t *)ctx + (path & 0xffff) + skip;
+	uint64_t key = trace_cgroup_key(e->id, (uint32_t)e->root);
+	bool below = false; /* else the path has the name of what it is below of */
+#else
+	struct cgroup *group = (struct cgroup *)ctx[0];
+	struct cgroup_subsys_state *parent = READ(group, self.parent);
+	struct kernfs_node *kn = READ(group, kn);
+	const void *from = READ(kn, name);
+	uint64_t key = key_of(group);
 	bool below = parent && is_container(READ(parent, cgroup));
+#endif
+	int64_t len = bpf_probe_read_kernel_str(name, NAME_LEN, from);
 	if (len <= 0 || !is_named((struct state *)ring, name, below))
 		return 0;
-	uint64_t key = key_of(group);
 	bpf_map_update_elem(&containers, &key, &key, 0);
 	return 0;
 }
 
-SEC(HOOK("cgroup_rmdir"))
+SEC(HOOK("cgroup", "cgroup_rmdir"))
 int trace_cgroup_rmdir(uint64_t *ctx)
 {
+#ifdef TRACE_PERF
+	const struct trace_event_raw_cgroup *e = (const struct trace_event_raw_cgroup *)ctx;
+	uint64_t key = trace_cgroup_key(e->id, (uint32_t)e->root);
+#else
 	uint64_t key = key_of((struct cgroup *)ctx[0]);
+#endif
 	bpf_map_delete_elem(&containers, &key);
 	return 0;
 }
 
-SEC(HOOK("signal_deliver"))
+SEC(HOOK("signal", "signal_deliver"))
 int trace_signal(uint64_t *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	uint32_t tid = READ(task, pid), sig = (uint32_t)ctx[0];
+	uint32_t tid = READ(task, pid);
 	struct rec rec, *r = &rec;
 	if (!cfg.with_signals || !is_recorded(tid) || !begin_record(r))
 		return 0;
+	struct trace_wire *w = WIRE(r);
+#ifdef TRACE_PERF
+	const struct trace_event_raw_signal_deliver *e = (const struct trace_event_raw_signal_deliver *)ctx;
+	w->args[0] = (uint32_t)e->sig;
+	w->args[1] = (uint64_t)(int64_t)e->code;
+	w->args[3] = TRACE_SIGNAL_BARE;
+#else
+	uint32_t sig = (uint32_t)ctx[0];
 	struct {
 		int32_t signo, error, code, pad;
 		uint64_t first; /* pid and uid, or the address of a fault (siginfo's first union member) */
 	} info = {};
 	bpf_probe_read_kernel(&info, sizeof(info), (const void *)ctx[1]);
 	bool is_fault = info.code > 0 && (sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11);
-	struct trace_wire *w = WIRE(r);
 	w->args[0] = sig;
 	w->args[1] = (uint64_t)(int64_t)info.code;
 	w->args[2] = is_fault ? info.first : (uint32_t)info.first;
+#endif
 	send(r, TRACE_SIGNAL, tid);
 	return 0;
 }

@@ -278,14 +278,14 @@ static __always_inline bool is_compat(struct pt_regs *regs)
 #endif
 }
 
-SEC(HOOK("sys_exit"))
+SEC(HOOK("raw_syscalls", "sys_exit"))
 int trace_sys_exit(uint64_t *ctx)
 {
-	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct pt_regs *regs = REGS(ctx);
 	if (is_compat(regs))
 		bpf_tail_call(ctx, &rare_exit, TRACE_RARE_COMPAT);
 	else
-		record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], 0);
+		record(ctx, regs, SYSCALL_NR(regs), EXIT_RET(ctx), 0);
 	return 0;
 }
 
@@ -360,55 +360,55 @@ static __always_inline void enter(void *ctx, struct pt_regs *regs, uint64_t nr, 
 		record(ctx, regs, nr, -38, abi | ENTRY | FULL);
 }
 
-SEC(HOOK("sys_enter"))
+SEC(HOOK("raw_syscalls", "sys_enter"))
 int trace_sys_enter(uint64_t *ctx)
 {
-	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct pt_regs *regs = REGS(ctx);
 	if (is_compat(regs))
 		bpf_tail_call(ctx, &rare_enter, TRACE_RARE_COMPAT);
 	else
-		enter(ctx, regs, ctx[1], 0);
+		enter(ctx, regs, ENTER_NR(ctx), 0);
 	return 0;
 }
 
-SEC(HOOK("sys_exit"))
+SEC(HOOK("raw_syscalls", "sys_exit"))
 int trace_after_exit(uint64_t *ctx)
 {
-	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct pt_regs *regs = REGS(ctx);
 	struct task_struct *task = bpf_get_current_task_btf();
 	uint64_t nr = SYSCALL_NR(regs), flags = nr < TRACE_IDS ? desc_of(is_compat(regs), nr)->flags : 0;
-	if (flags & TRACE_DESC_JUDGE && !ctx[1])
+	if (flags & TRACE_DESC_JUDGE && !EXIT_RET(ctx))
 		judge_self(task);
 	if (flags & TRACE_DESC_MAPS && is_recorded(LOAD(task, pid)))
-		put_mapping(regs, nr, (int64_t)ctx[1]);
+		put_mapping(regs, nr, EXIT_RET(ctx));
 	return 0;
 }
 
-SEC(HOOK("sys_exit"))
+SEC(HOOK("raw_syscalls", "sys_exit"))
 int trace_compat_exit(uint64_t *ctx)
 {
-	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], COMPAT | FULL);
+	struct pt_regs *regs = REGS(ctx);
+	record(ctx, regs, SYSCALL_NR(regs), EXIT_RET(ctx), COMPAT | FULL);
 	return 0;
 }
 
-SEC(HOOK("sys_enter"))
+SEC(HOOK("raw_syscalls", "sys_enter"))
 int trace_compat_enter(uint64_t *ctx)
 {
-	enter(ctx, (struct pt_regs *)ctx[0], ctx[1], 1);
+	enter(ctx, REGS(ctx), ENTER_NR(ctx), 1);
 	return 0;
 }
 
-SEC(HOOK("sys_exit"))
+SEC(HOOK("raw_syscalls", "sys_exit"))
 int trace_full_exit(uint64_t *ctx)
 {
-	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	record(ctx, regs, SYSCALL_NR(regs), (int64_t)ctx[1], FULL);
+	struct pt_regs *regs = REGS(ctx);
+	record(ctx, regs, SYSCALL_NR(regs), EXIT_RET(ctx), FULL);
 	return 0;
 }
 
 /* No room: what could not be recorded is, once there is. */
-SEC(HOOK("sys_exit"))
+SEC(HOOK("raw_syscalls", "sys_exit"))
 int trace_turn_exit(uint64_t *ctx)
 {
 	if (begin_turn(bpf_get_smp_processor_id()))
@@ -416,7 +416,7 @@ int trace_turn_exit(uint64_t *ctx)
 	return 0;
 }
 
-SEC(HOOK("sys_enter"))
+SEC(HOOK("raw_syscalls", "sys_enter"))
 int trace_turn_enter(uint64_t *ctx)
 {
 	if (begin_turn(bpf_get_smp_processor_id()))
