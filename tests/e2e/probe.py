@@ -101,6 +101,7 @@ def main():
     families()
     many()
     libraries()
+    beside_verify()
     i386()
     unprivileged()
 
@@ -515,6 +516,28 @@ def libraries():
     r = subprocess.run([SCRY, "probe", libc, "getenv", "--if", 'a1 == "SCRY_SUBJECT"', "-a", "const char *", "--", prog, lib], capture_output=True, text=True,
                        env=env, timeout=WAIT_S)
     ok(r.returncode == 1 and re.search(r'^getenv\(a1="SCRY_SUBJECT"\) = "yes"  .*  from main\+0x', r.stderr, re.M), "a function of the C library", r.stderr)
+
+
+def beside_verify():
+    """A probe that is set while trials of the same file run in the sandbox counts what programs call, not what trials do."""
+    cnt = 100
+    src = "#include <stdio.h>\n__attribute__((noipa)) int mix(int a, int b) { int r = a * 3 + b; for (int i = 0; i < (b & 7); i++) r ^= r >> 3; return r; }\n"
+    src += "".join(f"__attribute__((noipa)) int f{i}(int a, int b) {{ return mix(a + {i}, b) ^ mix(b, a); }}\n" for i in range(cnt))
+    src += 'int main(int c, char **v) { int s = 0; ' + "".join(f"s += f{i}(c, 2); " for i in range(cnt)) + 'return printf("%d\\n", s) < 0; }\n'
+    prog = build("mixes", src)
+    verify = subprocess.Popen([SCRY, "verify", prog, "--all", "--quick", "--yes-run-target", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with open(os.path.join(WORK, "mixes.json"), "w+") as out:
+        probe = subprocess.Popen([SCRY, "probe", prog, "mix", "--json"], stdout=out, stderr=subprocess.PIPE, text=True)
+        head = probe.stderr.readline()
+        verdicts, why = verify.communicate(timeout=WAIT_S)
+        subprocess.run([prog], stdout=subprocess.DEVNULL, timeout=WAIT_S)
+        probe.send_signal(signal.SIGINT)
+        probe.communicate(timeout=WAIT_S)
+        out.seek(0)
+        end = json.loads(out.read().splitlines()[-1])
+    states = [item["status"] for item in json.loads(verdicts)["items"] if item["func"][0] == "f"] if verify.returncode == 0 else []
+    ok("attached" in head and end["probes"][0]["hits"] == 2 * cnt, "beside trials of the sandbox only the program's own calls are counted", head, end)
+    ok(states.count("equal") >= cnt, "and the trials are as without", verify.returncode, states, why.decode())
 
 
 def i386():

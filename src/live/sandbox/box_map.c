@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 /*
  * The target in memory: the same pages of the file that any process has of it, privately. Only pages that hold
- * a relocation or are written to become the process's own.
+ * a relocation or are written to become the process's own. Of code there is a copy: a probe that somebody sets on the file meanwhile would
+ * be set here, too, and count what trials do.
  */
 #define PAGE 4096u
 
@@ -75,6 +77,31 @@ static bool read_all(int fd, uint64_t off, uint64_t addr, uint64_t len)
 	return true;
 }
 
+/* A file of the same bytes between these offsets that nobody else knows of. -1: it cannot be made. */
+static int copy_of(int fd, uint64_t from, uint64_t to)
+{
+	int copy = memfd_create("code", MFD_CLOEXEC);
+	if (copy < 0 || ftruncate(copy, (off_t)to))
+		goto fail;
+	for (off_t in = (off_t)from, out = (off_t)from; (uint64_t)in < to;) {
+		if (lseek(copy, out, SEEK_SET) < 0)
+			goto fail;
+		ssize_t n = sendfile(copy, fd, &in, to - (uint64_t)in);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			goto fail;
+		if (!n) /* behind the file's end is nothing */
+			break;
+		out = in;
+	}
+	return copy;
+fail:
+	if (copy >= 0)
+		close(copy);
+	return -1;
+}
+
 static const char *map_segment(const struct box_object *b, uint32_t seg, int fd)
 {
 	const struct space_seg *s = &image_space(b->im)->segs[seg];
@@ -84,8 +111,13 @@ static const char *map_segment(const struct box_object *b, uint32_t seg, int fd)
 	uint64_t file_to = page_up(va + s->file_len);
 	bool is_aligned = (va - s->file_off) % PAGE == 0 && s->file_len;
 	if (is_aligned) {
-		void *got = mmap(at(from), file_to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd,
-				 (off_t)page_down(s->file_off));
+		uint64_t off = page_down(s->file_off);
+		int code = s->perm & 1 ? copy_of(fd, off, off + (file_to - from)) : fd;
+		if (code < 0)
+			return "a segment cannot be copied";
+		void *got = mmap(at(from), file_to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE, code, (off_t)off);
+		if (code != fd)
+			close(code);
 		is_aligned = got == at(from);
 		if (!is_aligned && got != MAP_FAILED)
 			munmap(got, file_to - from);
