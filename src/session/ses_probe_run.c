@@ -116,6 +116,12 @@ static bool on_line(void *ctx, const char *line, size_t len)
 	return !u->is_over;
 }
 
+/* Lines behind the last one that was asked for are read, so that the counts hold, and not shown. */
+static bool on_more(void *ctx, const char *line, size_t len)
+{
+	return true;
+}
+
 static void write_out(struct run *u)
 {
 	if (u->out.len && !u->r->write(u->r->ctx, u->out.data, u->out.len))
@@ -125,7 +131,7 @@ static void write_out(struct run *u)
 
 static struct err *drain(struct run *u, uint64_t *ret_cnt)
 {
-	struct err *e = ses_probes_drain(u->p, on_line, u, ret_cnt);
+	struct err *e = ses_probes_drain(u->p, u->is_over ? on_more : on_line, u, ret_cnt);
 	if (!e && u->out.failed)
 		e = &err_nomem;
 	write_out(u);
@@ -179,7 +185,7 @@ static struct err *summary(struct run *u)
 	struct err *e = NULL;
 	/* The last records, one that was being written when probing ended included, and calls that did not end. */
 	ses_probes_detach(u->p);
-	for (unsigned i = 0; !e && !u->is_over && i < LAST_MS; i++) {
+	for (unsigned i = 0; !e && i < LAST_MS; i++) {
 		e = drain(u, &cnt);
 		ses_probes_totals(u->p, &records, &received, &lost);
 		if (u->r->o.count_only || received + lost >= records)

@@ -94,6 +94,7 @@ def main():
             continue
         calls(subject, way)
     hits(subject)
+    limited(subject)
     callers(subject)
     stripped()
     life(subject)
@@ -196,6 +197,12 @@ def hits(subject):
     ok(set(first) == keys and set(first["args"][0]) == {"name", "type", "value", "text", "status"} and first["site"]["func"] in ("values", "main"),
        "the schema of a hit", first)
     ok("greet(name=" in r.stderr, "the program's own output is on stderr beside JSON", r.stderr)
+
+
+def limited(subject):
+    """So many lines, and then the end, with counts that hold."""
+    _, got, end = summary(subject, "count", "--count", "2", "--", subject, "lines")
+    same("--count: so many lines", len(got), 2)
 
 
 def callers(subject):
