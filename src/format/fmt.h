@@ -194,6 +194,12 @@ void fmt_bin_free(struct fmt_bin *b);
 /* The segment that holds `va`, or null. Binary search. */
 const struct fmt_segment *fmt_segment_at(const struct fmt_bin *b, uint64_t va);
 
+/* Whether a segment of `b` is the made-up one that imports have their places in: behind the file's own, and nothing that a loader maps. */
+static inline bool fmt_is_extern(const struct fmt_bin *b, const struct fmt_segment *s)
+{
+	return b->imports.cnt && !s->perm && s + 1 == b->segments.data + b->segments.cnt;
+}
+
 /* The section (allocated ones) that holds `va`, or null. */
 const struct fmt_section *fmt_section_at(const struct fmt_bin *b, uint64_t va);
 

@@ -107,7 +107,7 @@ static bool build_segs(struct build *x)
 			return false;
 		seg.name_off = name.off;
 		seg.name_len = name.len;
-		seg.is_extern = i + 1 == x->b->segments.cnt && x->b->imports.cnt && !from->perm;
+		seg.is_extern = fmt_is_extern(x->b, from);
 		seg.is_patched = needs_patching(x->b, from);
 		if (!VEC_PUSH(&d->segs, seg))
 			return false;

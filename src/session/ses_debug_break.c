@@ -138,13 +138,6 @@ static struct err *resolve(struct ses_debug *s, const char *what, uint64_t *ret)
 	return ses_resolve(s->sn, what, ret);
 }
 
-/* What is imported has a made-up place: it is in some other object. */
-static bool is_in_target(struct ses_snap *sn, uint64_t va)
-{
-	int seg = space_seg_of_va(sn->space, va);
-	return seg >= 0 && !sn->space->segs[seg].is_extern;
-}
-
 /* A live address of `what`: of the database, of another object, or a plain one. False: not yet. */
 static struct err *resolve_live(struct ses_debug *s, struct debug_want *w, uint64_t *ret, bool *ret_is_there)
 {
@@ -152,7 +145,7 @@ static struct err *resolve_live(struct ses_debug *s, struct debug_want *w, uint6
 	*ret_is_there = false;
 	struct err *e = w->has_va ? NULL : resolve(s, w->what, &w->va);
 	/* An address that the database has not is one of the target's own. */
-	if (!e && !is_in_target(s->sn, w->va))
+	if (!e && !ses_debug_is_in_target(s->sn, w->va))
 		e = err_new(ERR_NOT_FOUND, "%s: no such place", w->what);
 	if (!e) {
 		w->has_va = true;

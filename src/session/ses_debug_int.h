@@ -124,6 +124,8 @@ void ses_debug_put_log(const struct ses_debug *s, struct buf *out);
 /* --- ses_debug_name.c --- */
 /* "main+0x12", "libc.so.6!puts+0x5", "libx.so+0x1234", "" unknown. */
 void ses_debug_put_where(struct ses_debug *s, uint64_t live, struct buf *out);
+/* Whether the running target has an address of the database: what is imported has a made-up one, and is in some other object. */
+bool ses_debug_is_in_target(const struct ses_snap *sn, uint64_t va);
 /* The database's address; false: it is not of it. */
 bool ses_debug_to_va(const struct ses_debug *s, uint64_t live, uint64_t *ret);
 /* A function of a loaded object. */

@@ -159,9 +159,15 @@ struct err *ses_debug_objects(struct ses_debug *s)
 	return e;
 }
 
+bool ses_debug_is_in_target(const struct ses_snap *sn, uint64_t va)
+{
+	int seg = space_seg_of_va(sn->space, va);
+	return seg >= 0 && !sn->space->segs[seg].is_extern;
+}
+
 bool ses_debug_to_va(const struct ses_debug *s, uint64_t live, uint64_t *ret)
 {
-	if (!s->sn || !s->has_slide || !ses_is_mapped(s->sn, live - s->slide))
+	if (!s->sn || !s->has_slide || !ses_debug_is_in_target(s->sn, live - s->slide))
 		return false;
 	*ret = live - s->slide;
 	return true;
@@ -174,7 +180,8 @@ static struct debug_object *object_at(struct ses_debug *s, uint64_t live)
 	struct debug_object *best = NULL;
 	for (size_t i = 0; i < s->objects.cnt; i++) {
 		struct debug_object *o = &s->objects.data[i];
-		if (o->bin && fmt_segment_at(o->bin, live - o->base))
+		const struct fmt_segment *seg = o->bin ? fmt_segment_at(o->bin, live - o->base) : NULL;
+		if (seg && !fmt_is_extern(o->bin, seg))
 			return o;
 		/* One whose file is not here reaches as far as anybody knows. */
 		if (!o->bin && o->base && live >= o->base && live - o->base < 64 << 20 && (!best || o->base > best->base))

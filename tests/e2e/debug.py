@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`scry debug` at every kind of server that is installed, the same session at each; how many round trips a step takes; and at servers that
 stall, lie and never end: a reason in bounded time and memory. Prints TAP. SCRY is the program."""
+import json
 import os
 import re
 import shutil
@@ -213,6 +214,24 @@ def steps(kind, serve):
         return
     ok(turns[1] - turns[0] <= 3, f"{kind}: next with full context takes at most 3 round trips", turns)
     ok(turns[2] - turns[1] <= 3, f"{kind}: step into a call as well", turns)
+
+
+def made_up(program):
+    """Imports have places behind the end of their file, where in memory something else may lie: the heap, the next library."""
+    libc = [w for w in subprocess.run(["ldd", program], capture_output=True, text=True).stdout.split() if "/libc.so" in w][0]
+    at = {}
+    for path in (program, libc):
+        text = subprocess.run([SCRY, "imports", path, "--json"], capture_output=True, text=True).stdout
+        at[path] = max(int(i["addr"], 16) for i in json.loads(text)["items"])
+    r = debug(Server("here", program), ["break main", "run", "image list", "kill"])
+    base = {p: int(a, 16) for a, p in re.findall(r"^\[\d+\] (0x[0-9a-f]+) (\S+)", r.stdout, re.M)}
+    slide = [b for p, b in base.items() if p.endswith("subject")], [b for p, b in base.items() if "/libc.so" in p]
+    if not ok(all(slide), "the program and its C library are listed", r.stdout, r.stderr):
+        return
+    places = [at[program] + slide[0][0], at[libc] + slide[1][0]]
+    r = debug(Server("here", program), ["break main", "run", *(f"print {p:#x}" for p in places), "kill"])
+    for p, whose in zip(places, ("the program", "the C library")):
+        ok(re.search(rf"^{p:#x} {p}$", r.stdout, re.M), f"what lies behind {whose} is not named as an import of it", f"{p:#x}", r.stdout, r.stderr)
 
 
 def no_lines(program):
@@ -524,6 +543,7 @@ def main():
             continue
         session(kind, program)
         interrupts(kind, program)
+    made_up(program)
     over_ssh(program)
     machine()
     if shutil.which("gdbserver"):
