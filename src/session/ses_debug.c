@@ -55,6 +55,9 @@ static struct err *take_program(struct ses_debug *s, const struct ses_debug_opts
 		s->own_path = realpath(ses_local_path(s->ses), NULL);
 		if (!s->d->arch)
 			s->d->arch = s->sn->arch;
+		struct err *e = ses_debug_send_program(s);
+		if (e)
+			return e;
 	}
 	const char *program = s->remote_path ? s->remote_path : s->own_path;
 	size_t argc = o->argc ? o->argc : program ? 1 : 0;
@@ -82,15 +85,17 @@ static void take_arch(struct ses_debug *s)
 static struct err *begin(struct ses_debug *s, const struct ses_debug_opts *o)
 {
 	struct reach_wait wait = {.stall_ms = o->silence_ms ? o->silence_ms : 10000, .cancel = o->cancel};
-	struct debug_opts opts = {.wait = wait, .output = o->output, .output_ctx = o->ctx};
+	s->opts = (struct debug_opts){.wait = wait, .output = o->output, .output_ctx = o->ctx};
 	_cleanup_free_ char *path = NULL;
 	struct ses_snap *sn = o->ses ? ses_snap_get(o->ses) : NULL;
-	opts.arch = sn ? sn->arch : NULL;
-	if (!opts.arch && !o->where)
-		err_free(arch_get(ARCH_ID_X86_64, &opts.arch));
-	struct err *e = open_link(s, o, &wait, &opts.link, &path);
+	s->opts.arch = sn ? sn->arch : NULL;
+	if (!s->opts.arch && !o->where)
+		err_free(arch_get(ARCH_ID_X86_64, &s->opts.arch));
+	struct err *e = open_link(s, o, &wait, &s->opts.link, &path);
 	if (!e)
-		e = debug_open(&opts, &s->d);
+		e = debug_open(&s->opts, &s->d);
+	if (!e)
+		e = ses_debug_hand_over(s);
 	if (sn)
 		ses_snap_put(sn);
 	if (!e && !s->ses && o->where)
@@ -139,6 +144,7 @@ void ses_debug_close(struct ses_debug *s)
 		err_free(e);
 	}
 	debug_close(s->d);
+	debug_close(s->platform);
 	plat_stub_stop(&s->stub);
 	for (size_t i = 0; i < s->objects.cnt; i++)
 		ses_debug_object_fini(&s->objects.data[i]);
@@ -279,7 +285,9 @@ struct err *ses_debug_launch(struct ses_debug *s, const char *const *argv, size_
 		return err_fix(err_new(ERR_INVALID, "no program to run was said"), "run PROGRAM WORDS...");
 	s->status = -1;
 	ses_debug_moved(s);
-	struct err *e = debug_launch(s->d, argv, argc);
+	struct err *e = ses_debug_again(s);
+	if (!e)
+		e = debug_launch(s->d, argv, argc);
 	s->is_ours |= !e;
 	s->has_frames = s->has_objects = s->has_slide = false;
 	/* Nobody looks at it here: it goes on at once. */

@@ -120,7 +120,9 @@ static struct err *do_attach(struct command_call *c)
 	if (e)
 		return e;
 	ses_debug_moved(c->s);
-	e = debug_attach(c->s->d, pid);
+	e = ses_debug_again(c->s);
+	if (!e)
+		e = debug_attach(c->s->d, pid);
 	/* What was there before is let go when we end. */
 	c->s->is_ours &= e != NULL;
 	return say_stop(c, e ? e : ses_debug_after(c->s));

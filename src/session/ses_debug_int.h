@@ -38,6 +38,8 @@ struct debug_want {
 
 struct ses_debug {
 	struct debug *d;
+	struct debug *platform; /* the server that started the one that `d` speaks to; null: none did */
+	struct debug_opts opts; /* how `d` was opened; the link is taken */
 	struct ses *ses;       /* null: there is no database */
 	struct ses *own_ses;   /* the one that was opened here, else null */
 	char *where;           /* the server's URL, null: we are it */
@@ -110,6 +112,14 @@ _must_use_ struct err *ses_debug_place(struct ses_debug *s, const char *what, ui
 _must_use_ struct err *ses_debug_fetch(struct ses_debug *s, const char *const *paths, size_t cnt, const char **locals);
 /* The program: by the path behind the URL, else by what the server says; opens it. Without one nothing is done. */
 _must_use_ struct err *ses_debug_fetch_program(struct ses_debug *s, const char *path, bool no_store);
+
+/* --- ses_debug_platform.c --- */
+/* Where the server that was reached is lldb-server's platform, goes on at a server that it starts. */
+_must_use_ struct err *ses_debug_hand_over(struct ses_debug *s);
+/* A new one, for another process, when the process of the last one is over. */
+_must_use_ struct err *ses_debug_again(struct ses_debug *s);
+/* Sends the database's file into the working folder there, unless that machine has it at its path here. */
+_must_use_ struct err *ses_debug_send_program(struct ses_debug *s);
 
 /* --- ses_debug_log.c --- */
 #define SES_DEBUG_LOG_STEPS 10000000

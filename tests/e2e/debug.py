@@ -216,6 +216,70 @@ def steps(kind, serve):
     ok(turns[2] - turns[1] <= 3, f"{kind}: step into a call as well", turns)
 
 
+class Platform:
+    """lldb-server in platform mode, in a folder; `front` are words before it."""
+
+    def __init__(self, tool, folder, *front):
+        os.mkdir(folder)
+        port = folder + ".port"
+        self.child = subprocess.Popen([*front, tool, "platform", "--server", "--listen", "127.0.0.1:0", "--socket-file", port], cwd=folder,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        until = time.monotonic() + WAIT_S
+        while not (os.path.exists(port) and open(port).read().strip("\0\n ")) and self.child.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+        self.url = "connect://127.0.0.1:" + open(port).read().strip("\0\n ")
+
+    def debug(self, tail, *commands):
+        line = [SCRY, "debug", self.url + tail[0], *tail[1:]]
+        for c in commands:
+            line += ["-e", c]
+        return subprocess.run(line, capture_output=True, text=True, errors="replace", timeout=WAIT_S)
+
+    def end(self):
+        try:
+            os.killpg(self.child.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        self.child.wait()
+
+
+def lldb_platform(tool, program):
+    """It starts the server that debugs, and another one for another run; a program that is not there is sent."""
+    if not shutil.which(tool):
+        return skip(f"{tool} platform: a session", f"{tool} is not installed (apt-get install {tool.replace('server-', '')})")
+    folder = os.path.join(WORK, tool)
+    there = Platform(tool, folder)
+    sleeper = subprocess.Popen(["sleep", "1000"])
+    try:
+        r = there.debug(["", program], "break main", "run", "image list", "next", "continue", "run word", "backtrace", "continue")
+        has(f"{tool} platform: a session", r, "^breakpoint 1 at 0x[0-9a-f]+ main", r"^\[0\] 0x[0-9a-f]+ .*subject", "^stopped at 0x[0-9a-f]+ main", "^#0 0x[0-9a-f]+ main")
+        same(f"{tool} platform: it runs twice", (r.stdout.count("exited with status 10"), r.returncode, os.listdir(folder)), (2, 10, []))
+        r = there.debug([program], "break main", "run", "continue")
+        has(f"{tool} platform: a program of that machine", r, "^breakpoint 1 at 0x[0-9a-f]+ main", "^exited with status 10$")
+        r = there.debug([""], f"attach {sleeper.pid}", "registers rip", "detach")
+        has(f"{tool} platform: a process of that machine", r, "^(stopped|SIGSTOP) at 0x", "^rip +0x")
+        same(f"{tool} platform: which goes on", sleeper.poll(), None)
+        r = there.debug(["", os.path.join(WORK, "nowhere")], "run")
+        ok(r.returncode and "nowhere" in r.stderr, f"{tool} platform: a file that is not here", r.stdout, r.stderr)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+        there.end()
+    own = os.path.join(WORK, tool + ".own")
+    os.mkdir(own)
+    shutil.copy(program, own + "/subject")
+    if subprocess.run(["unshare", "-rm", "true"], stderr=subprocess.DEVNULL).returncode:
+        return skip(f"{tool} platform: a program that is sent", "no mount namespace can be made here")
+    there = Platform(tool, folder + ".apart", "unshare", "-rm", "sh", "-c", f'mount -t tmpfs none {own} && exec "$@"', "sh")
+    try:
+        r = there.debug(["", own + "/subject"], "break main", "run", "continue")
+        has(f"{tool} platform: a program that is not there is sent", r, "^breakpoint 1 at 0x[0-9a-f]+ main", "^exited with status 10$")
+        same(f"{tool} platform: into its working folder", os.listdir(folder + ".apart"), ["subject"])
+    finally:
+        there.end()
+    return None
+
+
 def made_up(program):
     """Imports have places behind the end of their file, where in memory something else may lie: the heap, the next library."""
     libc = [w for w in subprocess.run(["ldd", program], capture_output=True, text=True).stdout.split() if "/libc.so" in w][0]
@@ -544,6 +608,8 @@ def main():
         session(kind, program)
         interrupts(kind, program)
     made_up(program)
+    for tool in ("lldb-server-14", "lldb-server-19"):
+        lldb_platform(tool, program)
     over_ssh(program)
     machine()
     if shutil.which("gdbserver"):

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+enum { SOCKET_LEN = 108 };
+
 /* gdb's numbers of signals that Linux numbers otherwise (include/gdb/signals.def of GDB's documentation, "Host Signal"). */
 static const struct { uint8_t gdb, linux_; } signal_rows[] = {
 	{5, 5}, {7, 0}, {10, 7}, {12, 31}, {16, 23}, {17, 19}, {18, 20}, {19, 18}, {20, 17}, {23, 29}, {24, 24}, {25, 25}, {26, 26}, {27, 27},
@@ -205,7 +207,8 @@ static struct err *negotiate(struct debug *d)
 	if (e)
 		return e;
 	d->features = *reach_features(d->link.conn);
-	d->is_scry = reach_conn_kind(d->link.conn) == REACH_SCRY;
+	enum reach_kind kind = reach_conn_kind(d->link.conn);
+	d->is_scry = kind == REACH_SCRY;
 	d->has_suffix = d->has_linux_signals = debug_reply_is_ok(&b, suffix);
 	struct gdb_span go = debug_reply(&b, vcont);
 	d->has_vcont = gdb_span_starts(go, "vCont") && reply_has(go, ";c");
@@ -213,6 +216,7 @@ static struct err *negotiate(struct debug *d)
 	d->has_library_list = d->features.has_libraries_svr4;
 	d->has_g = true;
 	struct gdb_span s = debug_reply(&b, stop);
+	d->is_platform = kind == REACH_LLDB && !go.len && !s.len;
 	d->state = DEBUG_NONE;
 	if (!s.len || !strchr("TS", s.s[0]))
 		return NULL;
@@ -246,6 +250,30 @@ struct err *debug_open(const struct debug_opts *o, struct debug **ret)
 	else
 		*ret = d;
 	return e;
+}
+
+struct err *debug_spawn(struct debug *d, struct debug_server *ret)
+{
+	_cleanup_batch_ struct debug_batch b = {0};
+	struct gdb_span v;
+	uint64_t port = 0;
+	*ret = (struct debug_server){0};
+	size_t at = debug_ask(&b, "qLaunchGDBServer;host:;");
+	struct err *e = debug_link_run(&d->link, &b);
+	struct gdb_span s = debug_reply(&b, at);
+	if (e)
+		return e;
+	if (gdb_find_pair(s, "pid", &v) && !gdb_is_dec(v, &ret->pid))
+		ret->pid = 0;
+	if (gdb_find_pair(s, "port", &v) && gdb_is_dec(v, &port) && port && port <= UINT16_MAX) {
+		ret->port = (unsigned)port;
+		return NULL;
+	}
+	if (gdb_find_pair(s, "socket_name", &v) && gdb_unhex(v, SOCKET_LEN, &ret->socket) && ret->socket.len) {
+		buf_add_ch(&ret->socket, 0);
+		return ret->socket.failed ? &err_nomem : NULL;
+	}
+	return debug_refused(s, "starting debug servers");
 }
 
 void debug_close(struct debug *d)

@@ -89,6 +89,7 @@ struct debug {
 	bool has_library_list; /* qXfer:libraries-svr4 */
 	bool is_learned;       /* of this process: see debug_learn() */
 	bool list_is_long;     /* the list of libraries comes in several pieces */
+	bool is_platform;      /* lldb-server's platform mode, which debugs nothing but starts servers that do: debug_spawn() */
 	bool is_scry;          /* our own server: what is asked behind an order to go on is answered at the stop, and it steps over breakpoints */
 	const struct arch *arch;
 
@@ -132,6 +133,14 @@ struct debug_opts {
 
 /* Agrees with the server on how to speak; a process that is there is known afterwards. Errors: those of the link. */
 _must_use_ struct err *debug_open(const struct debug_opts *o, struct debug **ret);
+/* The server that an lldb-server in platform mode started, on its own machine. */
+struct debug_server {
+	uint64_t pid;          /* 0: not told */
+	unsigned port;         /* of TCP; 0: it is at a socket */
+	struct buf socket;     /* its path, with a NUL; the caller's to release */
+};
+/* Has it start one, which waits for one client. Error unsupported: this is no platform. */
+_must_use_ struct err *debug_spawn(struct debug *d, struct debug_server *ret);
 /* Lets go of the connection. What becomes of the process is the server's: detach or kill first. */
 void debug_close(struct debug *d);
 /* Any thread: the target that runs is to stop. */
