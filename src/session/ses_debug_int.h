@@ -156,7 +156,7 @@ void ses_debug_show_stop(struct ses_debug *s, struct buf *out);
 /* --- ses_debug_step.c --- */
 _must_use_ struct err *ses_debug_out(struct ses_debug *s);
 _must_use_ struct err *ses_debug_unwound(struct ses_debug *s);
-/* A register of the frame that is looked at: of callers the program counter, the stack and the frame pointer are known. */
+/* A register of the frame that is looked at: of callers those are known that are saved for them. */
 bool ses_debug_frame_reg(struct ses_debug *s, int reg, uint64_t *ret);
 
 #endif

@@ -19,15 +19,10 @@ struct err *ses_debug_unwound(struct ses_debug *s)
 
 bool ses_debug_frame_reg(struct ses_debug *s, int reg, uint64_t *ret)
 {
-	const struct debug_regs *r = &s->d->regs;
 	if (!s->frame_idx)
 		return debug_reg(s->d, reg, ret);
 	err_free(ses_debug_unwound(s));
-	if (s->frame_idx >= s->frame_cnt || reg < 0)
-		return false;
-	const struct debug_frame *f = &s->frames[s->frame_idx];
-	*ret = reg == r->pc ? f->pc : reg == r->sp ? f->sp : f->fp;
-	return reg == r->pc || reg == r->sp || (reg == r->fp && f->fp);
+	return s->frame_idx < s->frame_cnt && debug_frame_reg(s->d, &s->frames[s->frame_idx], reg, ret);
 }
 
 /* Ranges of code, live. */

@@ -179,6 +179,7 @@ def session(kind, program):
     has(f"{kind}: threads", r, r"^\* .*worker", r"^#0 0x[0-9a-f]+ worker")
     ok(len(re.findall(r"^[* ] [0-9a-fp.]+ .*0x", r.stdout, re.M)) == 2 and "thread 8" in r.printed, f"{kind}: both are listed", r.stdout, r.printed)
     frames(kind, serve)
+    kept(kind)
     late(kind, serve)
     steps(kind, serve)
 
@@ -189,6 +190,56 @@ def frames(kind, serve):
     has(f"{kind}: frames", r, r"^#2 0x[0-9a-f]+ recurse\+0x", r"^rip +0x[0-9a-f]{16}  recurse\+0x", r"^rax +\?\?$",
         r"^#1 0x[0-9a-f]+ recurse\+0x[0-9a-f]+ .*\n.*\n#1 0x", r"^#3 0x[0-9a-f]+ main\+0x", r"^rax +0x[0-9a-f]{16}")
     ok("innermost" in r.stderr and r.returncode, f"{kind}: none is below the innermost", r.returncode, r.stderr)
+
+
+KEPT = r"""
+#include <signal.h>
+#include <stdlib.h>
+#define N __attribute__((noinline))
+N int leaf(int n)
+{
+	__asm__ volatile("mov $0x99, %%rbx" ::: "rbx");
+	return n + 1;
+}
+N int middle(int n)
+{
+	__asm__ volatile("mov $0x4242, %%rbx; mov $0x1212, %%r12" ::: "rbx", "r12");
+	int r = leaf(n);
+	__asm__ volatile("" ::: "rbx", "r12");
+	return r;
+}
+void handler(int sig) { exit(sig); }
+N void fault(void) { __asm__ volatile("mov $0x77, %%rbx; mov $0x1313, %%r13; mov $0x8888, %%rax; mov $0, %%rcx; mov (%%rcx), %%rcx" ::: "rax", "rbx", "rcx", "r13"); }
+int main(void)
+{
+	static char room[65536];
+	stack_t other = {.ss_sp = room, .ss_size = sizeof(room)};
+	struct sigaction act = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+	__asm__ volatile("mov $0x1010, %%rbx" ::: "rbx");
+	int r = middle(1);
+	sigaltstack(&other, NULL);
+	sigaction(SIGSEGV, &act, NULL);
+	fault();
+	return r;
+}
+"""
+
+
+def kept(kind):
+    """What functions keep for their callers is found in their frames; what a signal interrupted had all its registers saved."""
+    program = os.path.join(WORK, "kept")
+    line = KEPT.split("\n").index("\treturn n + 1;") + 1
+    if not os.path.exists(program):
+        with open(program + ".c", "w") as f:
+            f.write(KEPT)
+        subprocess.run(["gcc", "-g", "-O0", "-o", program, program + ".c"], check=True)
+    r = debug(Server(kind, program), [f"break leaf:{line}", "run", "registers rbx r12", "up", "registers rbx r12 rax", "print $rbx + 1", "up",
+                                      "registers rbx", "down 2", "registers rbx", "delete", "break handler", "continue", "continue", "up 2", "status",
+                                      "registers rbx r13 rax rcx", "up", "continue"])
+    values = re.findall(r"^(r\w+) +(\?\?|0x[0-9a-f]+)", r.stdout, re.M)
+    want = ["99", "1212", "4242", "1212", "??", "1010", "99", "77", "1313", "8888", "0"]
+    same(f"{kind}: registers of callers", [v if v == "??" else f"{int(v, 16):x}" for _, v in values], want) or print("#", r.stdout.replace("\n", "\n# "), r.stderr)
+    has(f"{kind}: over a signal's frame, on a stack of its own", r, r"^0x4243 ", r"^#2 0x[0-9a-f]+ fault\+0x", r"^#3 0x[0-9a-f]+ main\+0x", "^exited with status 11$")
 
 
 def late(kind, serve):

@@ -21,10 +21,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		const struct fmt_segment *s = &b->segments.data[i];
 		for (uint64_t k = 0; k < 16; k++) {
 			struct trace_cfi_row row;
+			struct trace_cfi_saved saved;
 			uint64_t va = s->va + s->mem_len / 16 * k + k;
-			if (!trace_cfi_find(b, va, &row))
+			if (!trace_cfi_find_saved(b, va, &row, &saved))
 				continue;
 			found++;
+			for (int r = 0; r < TRACE_CFI_KEPT; r++)
+				if (saved.where[r] > TRACE_CFI_LOST)
+					abort();
 			size_t left = 0;
 			if (row.base > TRACE_CFA_BP || (trace_cfi_bytes(b, va, &left) && !left))
 				abort();

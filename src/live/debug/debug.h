@@ -239,11 +239,16 @@ _must_use_ struct err *debug_step_range(struct debug *d, struct debug_step *s);
 
 /* --- stacks (debug_unwind.c) --- */
 
+#define DEBUG_FRAME_REGS 16 /* general registers of x86-64, in DWARF's order */
 struct debug_frame {
 	uint64_t pc, sp;
 	uint64_t fp;           /* frame pointer, 0 unknown */
 	uint64_t cfa;          /* sp before the call that made it, 0 unknown */
+	uint16_t known;        /* of `regs`, bit by bit: those that callees must keep and whose place is known; after a signal all */
+	uint64_t regs[DEBUG_FRAME_REGS];
 };
+/* A register as it was in a frame that debug_unwind() gave, not the innermost; false: nobody knows. */
+bool debug_frame_reg(const struct debug *d, const struct debug_frame *f, int reg, uint64_t *ret);
 /* The program's file a place belongs to and what to take from addresses to get the file's own; null: unknown. */
 struct fmt_bin;
 typedef const struct fmt_bin *debug_bin_fn(void *ctx, uint64_t va, uint64_t *ret_base);

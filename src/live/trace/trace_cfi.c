@@ -9,7 +9,11 @@
 enum { ENC_ABSPTR = 0x00, ENC_UDATA4 = 0x03, ENC_SDATA4 = 0x0b, ENC_PCREL = 0x10, ENC_DATAREL = 0x30, ENC_OMIT = 0xff };
 
 /* DWARF's numbers of registers of x86-64. */
-enum { REG_DI = 5, REG_BP = 6, REG_SP = 7, REG_RA = 16 };
+enum { REG_BX = 3, REG_DI = 5, REG_BP = 6, REG_SP = 7, REG_12 = 12, REG_RA = 16 };
+const uint8_t trace_cfi_kept[TRACE_CFI_KEPT] = {REG_BX, REG_12, REG_12 + 1, REG_12 + 2, REG_12 + 3};
+
+/* What is kept of them: rules of the kept ones, then of these two. */
+enum { SLOT_BP = TRACE_CFI_KEPT, SLOT_RA, SLOT_CNT };
 
 #define STEPS_MAX 4096 /* instructions of one program */
 #define STACK_MAX 8    /* rows remembered */
@@ -18,9 +22,9 @@ enum rule { RULE_SAME, RULE_OFFSET, RULE_DI, RULE_OTHER };
 
 struct row {
 	uint8_t base;
+	uint8_t rule[SLOT_CNT]; /* enum rule */
 	int64_t cfa_off;
-	uint8_t ra, bp; /* enum rule */
-	int64_t ra_off, bp_off;
+	int64_t off[SLOT_CNT];
 };
 
 struct cie {
@@ -136,16 +140,21 @@ static bool read_cie(const struct fmt_bin *b, uint64_t va, struct cie *ret)
 	return !c.failed && !aug.failed;
 }
 
-/* A register's rule: of those that do not matter here nothing is kept. */
+/* -1: of those that do not matter here nothing is kept. */
+static int slot_of(uint64_t reg)
+{
+	if (reg >= REG_12 && reg < REG_RA)
+		return 1 + (int)(reg - REG_12);
+	return reg == REG_BX ? 0 : reg == REG_BP ? SLOT_BP : reg == REG_RA ? SLOT_RA : -1;
+}
+
 static void set_rule(struct row *row, uint64_t reg, uint8_t rule, int64_t off)
 {
-	if (reg == REG_BP) {
-		row->bp = rule;
-		row->bp_off = off;
-	} else if (reg == REG_RA) {
-		row->ra = rule;
-		row->ra_off = off;
-	}
+	int i = slot_of(reg);
+	if (i < 0)
+		return;
+	row->rule[i] = rule;
+	row->off[i] = off;
 }
 
 static void define_cfa(struct row *row, uint64_t reg)
@@ -158,6 +167,14 @@ struct machine {
 	unsigned depth;
 	uint64_t loc; /* of the row */
 };
+
+/* As the CIE has it. */
+static void restore(struct machine *m, uint64_t reg)
+{
+	int i = slot_of(reg);
+	if (i >= 0)
+		set_rule(&m->row, reg, m->first.rule[i], m->first.off[i]);
+}
 
 /* One instruction with its operands in bytes of their own; false: not known. */
 static bool step_extended(struct machine *m, struct cur *c, const struct cie *cie, unsigned op)
@@ -180,8 +197,7 @@ static bool step_extended(struct machine *m, struct cur *c, const struct cie *ci
 		set_rule(&m->row, reg, RULE_OFFSET, (int64_t)(cur_uleb(c) * (uint64_t)cie->data_align));
 		return true;
 	case 0x06: /* restore_extended */
-		reg = cur_uleb(c);
-		set_rule(&m->row, reg, reg == REG_BP ? m->first.bp : m->first.ra, reg == REG_BP ? m->first.bp_off : m->first.ra_off);
+		restore(m, cur_uleb(c));
 		return true;
 	case 0x07: /* undefined: of the return address, there is no caller */
 		set_rule(&m->row, cur_uleb(c), RULE_OTHER, 0);
@@ -241,7 +257,6 @@ static bool step_extended(struct machine *m, struct cur *c, const struct cie *ci
 static bool run(struct machine *m, struct cur c, const struct cie *cie, uint64_t va)
 {
 	for (unsigned step = 0; cur_left(&c) && step < STEPS_MAX; step++) {
-		struct machine before = *m;
 		unsigned op = cur_u8(&c), low = op & 0x3f;
 		switch (op & 0xc0) {
 		case 0x40: /* advance_loc */
@@ -251,7 +266,7 @@ static bool run(struct machine *m, struct cur c, const struct cie *cie, uint64_t
 			set_rule(&m->row, low, RULE_OFFSET, (int64_t)(cur_uleb(&c) * (uint64_t)cie->data_align));
 			break;
 		case 0xc0: /* restore */
-			set_rule(&m->row, low, low == REG_BP ? m->first.bp : m->first.ra, low == REG_BP ? m->first.bp_off : m->first.ra_off);
+			restore(m, low);
 			break;
 		default:
 			if (!step_extended(m, &c, cie, op))
@@ -259,10 +274,9 @@ static bool run(struct machine *m, struct cur c, const struct cie *cie, uint64_t
 		}
 		if (c.failed)
 			return false;
-		if (m->loc > va) {
-			*m = before;
+		/* An instruction that goes on changes nothing else: this was the row. */
+		if (m->loc > va)
 			return true;
-		}
 	}
 	return !cur_left(&c);
 }
@@ -312,7 +326,16 @@ static bool scan_fdes(const struct fmt_bin *b, uint64_t va, struct fde *ret)
 	return false;
 }
 
-bool trace_cfi_find(const struct fmt_bin *b, uint64_t va, struct trace_cfi_row *ret)
+static void put_saved(const struct row *row, struct trace_cfi_saved *ret)
+{
+	for (int i = 0; i < TRACE_CFI_KEPT; i++) {
+		bool is_saved = row->rule[i] == RULE_OFFSET && fits(row->off[i]);
+		ret->where[i] = is_saved ? TRACE_CFI_SAVED : row->rule[i] == RULE_SAME ? TRACE_CFI_SAME : TRACE_CFI_LOST;
+		ret->off[i] = is_saved ? (int32_t)row->off[i] : 0;
+	}
+}
+
+bool trace_cfi_find_saved(const struct fmt_bin *b, uint64_t va, struct trace_cfi_row *ret, struct trace_cfi_saved *ret_saved)
 {
 	struct fde f;
 	if (b->machine != FMT_MACHINE_X86_64)
@@ -328,11 +351,20 @@ bool trace_cfi_find(const struct fmt_bin *b, uint64_t va, struct trace_cfi_row *
 	m.first = m.row;
 	m.loc = f.start;
 	m.depth = 0;
-	if (!run(&m, f.program, &f.cie, va) || !fits(m.row.cfa_off) || !fits(m.row.ra_off) || !fits(m.row.bp_off))
+	const struct row *r = &m.row;
+	if (!run(&m, f.program, &f.cie, va) || !fits(r->cfa_off) || !fits(r->off[SLOT_RA]) || !fits(r->off[SLOT_BP]))
 		return false;
-	*ret = (struct trace_cfi_row){.base = m.row.base, .has_ra = m.row.ra == RULE_OFFSET, .has_bp = m.row.bp == RULE_OFFSET,
-		.bp_is_lost = m.row.bp == RULE_OTHER || m.row.bp == RULE_DI, .ra_is_di = m.row.ra == RULE_DI,
-		.is_signal = f.cie.is_signal, .cfa_off = (int32_t)m.row.cfa_off,
-		.ra_off = (int32_t)m.row.ra_off, .bp_off = (int32_t)m.row.bp_off};
+	uint8_t ra = r->rule[SLOT_RA], bp = r->rule[SLOT_BP];
+	*ret = (struct trace_cfi_row){.base = r->base, .has_ra = ra == RULE_OFFSET, .has_bp = bp == RULE_OFFSET,
+		.bp_is_lost = bp == RULE_OTHER || bp == RULE_DI, .ra_is_di = ra == RULE_DI,
+		.is_signal = f.cie.is_signal, .cfa_off = (int32_t)r->cfa_off,
+		.ra_off = (int32_t)r->off[SLOT_RA], .bp_off = (int32_t)r->off[SLOT_BP]};
+	if (ret_saved)
+		put_saved(r, ret_saved);
 	return true;
+}
+
+bool trace_cfi_find(const struct fmt_bin *b, uint64_t va, struct trace_cfi_row *ret)
+{
+	return trace_cfi_find_saved(b, va, ret, NULL);
 }

@@ -24,6 +24,20 @@ struct trace_cfi_row {
 /* The row that holds at `va`; false: none does, or it is not understood. Bytes may be anything. */
 bool trace_cfi_find(const struct fmt_bin *b, uint64_t va, struct trace_cfi_row *ret);
 
+/*
+ * The same, and where the registers that a function must keep (System V ABI, AMD64, 3.2.1) but for the frame pointer are saved.
+ * Indices are those of trace_cfi_kept.
+ */
+#define TRACE_CFI_KEPT 5
+enum trace_cfi_where { TRACE_CFI_SAME /* the register still has it */, TRACE_CFI_SAVED, TRACE_CFI_LOST /* by a rule that is not followed */ };
+struct trace_cfi_saved {
+	uint8_t where[TRACE_CFI_KEPT]; /* enum trace_cfi_where */
+	int32_t off[TRACE_CFI_KEPT];   /* of TRACE_CFI_SAVED: from the CFA */
+};
+/* DWARF's numbers: rbx, r12 ... r15. */
+extern const uint8_t trace_cfi_kept[TRACE_CFI_KEPT];
+bool trace_cfi_find_saved(const struct fmt_bin *b, uint64_t va, struct trace_cfi_row *ret, struct trace_cfi_saved *ret_saved);
+
 /* The bytes of the file at `va`, as many as are left in its segment; null where there are none. */
 const uint8_t *trace_cfi_bytes(const struct fmt_bin *b, uint64_t va, size_t *ret_len);
 
