@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What debug servers say: 'r' a target description, further files of it behind NULs; 'l' a list of libraries; 't' a stop reply. Whatever it is,
- * registers lie within their packet and within each other's room, and a stop is one or an error.
+ * What debug servers say: 'r' a target description, further files of it behind NULs; 'l' a list of libraries; 't' a stop reply; 'j' threads as
+ * JSON. Whatever it is, registers lie within their packet and within each other's room, a stop is one or an error, and the threads are those
+ * that there were, with names that end.
  */
 #include "fuzz.h"
 
 #include "live/debug/debug.h"
 #include "live/debug/debug_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +40,28 @@ static void check_regs(const struct debug_regs *r)
 	}
 }
 
+static struct err *threads_of(struct debug *d, const char *text, size_t len)
+{
+	static const char *const ids[] = {"1", "p1.2a", "ffffffffffffffff", "", "p.", "2a"};
+	if (!debug_regs_default("x86-64", &d->regs))
+		abort();
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		struct debug_thread t = {0};
+		snprintf(t.id, sizeof(t.id), "%s", ids[i]);
+		if (!VEC_PUSH(&d->threads, t))
+			return &err_nomem;
+	}
+	bool is_list = debug_take_threads_info(d, gdb_span_make(text, len));
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		const struct debug_thread *t = &d->threads.data[i];
+		if (d->threads.cnt != ARRAY_LEN(ids) || strcmp(t->id, ids[i]) || !memchr(t->name, 0, sizeof(t->name)))
+			abort();
+		if ((t->has_pc || *t->name) && !is_list)
+			abort();
+	}
+	return is_list ? NULL : err_new(ERR_BAD_INPUT, "no list");
+}
+
 static struct err *one(char kind, const char *text, size_t len)
 {
 	struct debug *d = calloc(1, sizeof(*d));
@@ -48,6 +72,8 @@ static struct err *one(char kind, const char *text, size_t len)
 		e = debug_take_modules(d, text, len);
 		if (!e && d->modules.cnt > len / 8)
 			abort();
+	} else if (kind == 'j') {
+		e = threads_of(d, text, len);
 	} else if (kind == 't') {
 		if (!debug_regs_default("x86-64", &d->regs))
 			abort();

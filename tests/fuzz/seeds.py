@@ -707,7 +707,9 @@ def debug(folder):
             'l<library-list-svr4 version="1.0" main-lm="0x7f"><library name="/lib/libc.so.6" lm="0x7f00" l_addr="0x7ffff7dd2000" l_ld="0x10"/>'
             '<library name="a&amp;b" l_addr="4096"/></library-list-svr4>', "l<library name='x' l_addr='0x1",
             "tT05thread:p1.2a;name:main;threads:1,2a;thread-pcs:401136,7ffff;10:3611400000000000;07:00f0ff7f00000000;reason:breakpoint;",
-            "tT05watch:7fff0;thread:1;", "tT05reason:watchpoint;description:" + b"4198710 0 4198710".hex() + ";", "tW0a;process:12", "tX0b", "tS0b", "tE01", "tTzz", "tF1,2", "t"]
+            "tT05watch:7fff0;thread:1;", "tT05reason:watchpoint;description:" + b"4198710 0 4198710".hex() + ";", "tW0a;process:12", "tX0b", "tS0b", "tE01", "tTzz", "tF1,2", "t",
+            'j[{"tid":1,"name":"main","reason":"trace","registers":{"16":"3611400000000000","7":"00f0ff7f00000000"}},{"tid":42,"name":"w\\u00e9"}]',
+            'j[{"tid":42,"registers":{"16":"zz"}},null,1,{"tid":-1,"name":"' + "n" * 99 + '","registers":{"16":""}},{"tid":18446744073709551616}]', "j{}", "j[" * 50]
     for i, row in enumerate(rows):
         with open(os.path.join(folder, f"d{i}"), "w", newline="") as f:
             f.write(row)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { TEXT_MAX = 4 << 20 };
+
 /* "p1a.2b" and "2b": the number of the thread. */
 static uint64_t number_of(const char *id)
 {
@@ -31,7 +33,8 @@ static void take_one(struct debug *d, struct debug_thread *t, const json_t *item
 
 bool debug_take_threads_info(struct debug *d, struct gdb_span text)
 {
-	json_t *list = json_loadb(text.s, text.len, 0, NULL);
+	/* A short text can be a great many values. */
+	json_t *list = text.len > TEXT_MAX ? NULL : json_loadb(text.s, text.len, 0, NULL);
 	bool is_list = json_is_array(list);
 	size_t cnt = is_list ? MIN(json_array_size(list), (size_t)DEBUG_THREAD_MAX) : 0, at = 0;
 	/* Both lists have the same order, nearly always. */

@@ -99,25 +99,33 @@ static bool by_link(struct debug *d, struct debug_frame *f, struct debug_frame *
 	return true;
 }
 
-/* The caller of `f`, with its own sp before the call. `is_exact`: pc is no return address. */
-static bool unwind_one(struct debug *d, debug_bin_fn *bin, void *ctx, struct debug_frame *f, bool is_innermost, bool *is_exact, struct debug_frame *ret)
+struct walk {
+	struct debug *d;
+	debug_bin_fn *bin;
+	void *ctx;
+	bool is_innermost, is_exact; /* the frame; its pc is no return address */
+};
+
+/* The caller of `f`, which learns its CFA. */
+static bool unwind_one(struct walk *w, struct debug_frame *f, struct debug_frame *ret)
 {
+	struct debug *d = w->d;
 	uint64_t base = 0;
-	const struct fmt_bin *b = bin ? bin(ctx, f->pc, &base) : NULL;
+	const struct fmt_bin *b = w->bin ? w->bin(w->ctx, f->pc, &base) : NULL;
 	struct trace_cfi_row row = {0};
 	struct trace_cfi_saved saved;
-	bool has_row = b && b->machine == FMT_MACHINE_X86_64 && trace_cfi_find_saved(b, f->pc - base - !*is_exact, &row, &saved);
-	*is_exact = has_row && row.is_signal;
+	bool has_row = b && b->machine == FMT_MACHINE_X86_64 && trace_cfi_find_saved(b, f->pc - base - !w->is_exact, &row, &saved);
+	w->is_exact = has_row && row.is_signal;
 	bool has_frame = has_row && row.base != TRACE_CFA_UNKNOWN;
 	*ret = (struct debug_frame){0};
-	if (*is_exact && by_signal(d, f, ret)) {
+	if (w->is_exact && by_signal(d, f, ret)) {
 		/* A handler may have a stack of its own, which lies anywhere. */
 		f->cfa = ret->sp;
 		return true;
 	}
 	*ret = (struct debug_frame){0};
 	bool has = has_frame && by_table(d, &row, &saved, f, ret);
-	if (!has && is_innermost && by_link(d, f, ret))
+	if (!has && w->is_innermost && by_link(d, f, ret))
 		return true;
 	if (!has && !has_frame) {
 		*ret = (struct debug_frame){0};
@@ -131,8 +139,8 @@ static bool unwind_one(struct debug *d, debug_bin_fn *bin, void *ctx, struct deb
 size_t debug_unwind(struct debug *d, debug_bin_fn *bin, void *ctx, struct debug_frame *out, size_t cap)
 {
 	struct debug_frame f = {0};
+	struct walk w = {.d = d, .bin = bin, .ctx = ctx, .is_innermost = true, .is_exact = true};
 	size_t cnt = 0;
-	bool is_exact = true;
 	uint64_t v;
 	if (!debug_pc(d, &f.pc) || !debug_reg(d, d->regs.sp, &f.sp))
 		return 0;
@@ -143,10 +151,9 @@ size_t debug_unwind(struct debug *d, debug_bin_fn *bin, void *ctx, struct debug_
 		if (reg >= 0 && d->valid[reg] && debug_reg(d, reg, &v))
 			know(&f, i, v);
 	}
-	for (bool more = true; more && cnt < cap;) {
+	for (bool more = true; more && cnt < cap; w.is_innermost = false) {
 		out[cnt] = f;
-		more = unwind_one(d, bin, ctx, &out[cnt], !cnt, &is_exact, &f);
-		cnt++;
+		more = unwind_one(&w, &out[cnt++], &f);
 	}
 	return cnt;
 }
