@@ -53,6 +53,8 @@ bench: build-bench
 score: build-bench
 	@python3 tests/score/score.py --scry build-bench/src/main/scry
 	@python3 tests/score/score_code.py --scry build-bench/src/main/scry
+	@python3 tests/score/score_lines.py --scry build-bench/src/main/scry || true
+	@python3 tests/score/score_shape.py --scry build-bench/src/main/scry || true
 	@python3 tests/score/score_protos.py --scry build-bench/src/main/scry || true
 	@python3 tests/score/score_trace.py build-bench/src/main/scry --seconds 300 || true
 

@@ -417,6 +417,8 @@ static struct err *structure(struct cprint_printer *p, struct arena *a)
 	const struct str_graph g = {.blocks = p->blocks, .cases = p->cases, .block_cnt = p->part_cnt, .case_cnt = p->case_cnt};
 	const struct str_opts o = {.copy_cost_max = COPY_COST_MAX};
 	struct err *e = str_build(a, &g, &o, &p->tree);
+	if (!e && p->opts->is_plain)
+		*p->opts->is_plain = p->tree.is_plain;
 	return e ? e : str_check(a, &g, &p->tree);
 }
 

@@ -58,6 +58,7 @@ struct cprint_opts {
 	 * gets before calls. Not for instructions without C that name a variable's location. */
 	bool is_state;
 	const struct cprint_views *views; /* null: all are unsigned */
+	bool *is_plain; /* set to whether the schemas gave up, so that gotos say what they did not; null: nobody asks */
 	struct arena *scratch; /* used up, nothing of the result lies in it; null: one of its own */
 };
 

@@ -53,7 +53,7 @@ static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret
 struct err *dec_run(struct ir_func *lifted, const struct dec_opts *opts, struct dec_func *ret)
 {
 	struct dec d = {.opts = opts, .arena = lifted->arena, .f = lifted};
-	*ret = (struct dec_func){.level = DEC_L3, .assumes = DEC_A_CALLS | DEC_A_DF};
+	*ret = (struct dec_func){.level = DEC_L4, .assumes = DEC_A_CALLS | DEC_A_DF};
 	d.step_limit = opts->step_limit ? opts->step_limit : lifted->rec_cnt * 200 + 20000;
 	dec_conv_of(lifted->machine, &d.conv);
 	for (unsigned p = 0; p < DEC_PASS_COUNT; p++) {
@@ -67,6 +67,7 @@ struct err *dec_run(struct ir_func *lifted, const struct dec_opts *opts, struct 
 			break;
 	}
 	ret->assumes |= d.assumes;
+	ret->level = d.is_frame_known ? DEC_L1 : DEC_L3;
 	ret->steps = d.steps;
 	return NULL;
 }

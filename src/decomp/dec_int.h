@@ -134,6 +134,7 @@ struct dec {
 	struct ir_func *f;    /* as the passes so far left it */
 	uint32_t step_limit, steps;
 	unsigned assumes;
+	bool is_frame_known;  /* each use of the stack pointer has been followed, and what nobody else reaches are values */
 	/* What was said of callees, by address; open addressing. */
 	struct dec_known {
 		uint64_t va;

@@ -317,8 +317,10 @@ static void add_slot(struct stack *s, uint32_t from, uint32_t to, int32_t at, in
 	}
 	slot.is_kept &= slot.has_store;
 	slot.is_private = has_whole && end <= 0 && (end <= s->escaped || slot.is_kept);
-	if (s->slot_cnt == SLOT_MAX)
+	if (s->slot_cnt == SLOT_MAX) {
+		s->d->is_frame_known = false;
 		return;
+	}
 	for (uint32_t i = from; i < to; i++)
 		s->slot_of[s->accesses[i].rec] = (uint16_t)(s->slot_cnt + 1);
 	s->slots[s->slot_cnt++] = slot;
@@ -596,11 +598,14 @@ struct err *dec_stack(struct dec *d)
 	s.from = ARENA_RAW_ARRAY(s.a, int32_t, s.f->rec_cnt + (size_t)1);
 	if (!s.off || !s.from || !s.slots || !s.slot_of)
 		return &err_nomem;
-	if (look(&s))
+	d->is_frame_known = look(&s) || s.entry_sp == UINT32_MAX;
+	if (d->is_frame_known)
 		find_slots(&s);
 	s.words = s.slot_cnt / 64 + 1;
-	if (s.slot_cnt && (size_t)s.f->block_cnt * s.slot_cnt > 2u << 20)
+	if (s.slot_cnt && (size_t)s.f->block_cnt * s.slot_cnt > 2u << 20) {
 		s.slot_cnt = 0;
+		d->is_frame_known = false;
+	}
 	s.defs = ARENA_RAW_ARRAY(s.a, ir_ref, (size_t)s.f->block_cnt * s.slot_cnt + 1);
 	if (!s.defs || (s.slot_cnt && (!check_stored(&s) || !make_live(&s))))
 		return &err_nomem;

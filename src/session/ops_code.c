@@ -103,6 +103,7 @@ struct all {
 	int dir;
 	uint32_t func_cnt;
 	uint64_t done, failed;
+	uint64_t levels[DEC_LEVEL_COUNT]; /* functions of each */
 	pthread_mutex_t lock;
 	struct buf defines;
 	struct err *e;
@@ -143,7 +144,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 	struct all *a = ctx;
 	struct worker *w = &a->workers[worker];
 	for (size_t file = from; file < to; file++) {
-		uint64_t done = 0, failed = 0;
+		uint64_t done = 0, failed = 0, levels[DEC_LEVEL_COUNT] = {0};
 		struct err *e = ses_call_check(a->call);
 		w->text.len = 0;
 		buf_add_str(&w->text, "#include \"code.h\"\n\n");
@@ -154,6 +155,7 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 				buf_add_ch(&w->text, '\n');
 				buf_add(&w->defines, w->code.defines.data, w->code.defines.len);
 				buf_add(&w->text, w->code.text.data, w->code.text.len);
+				levels[w->code.level]++;
 				done++;
 			} else if (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) {
 				/* Said where it is missing; the count says it again. */
@@ -175,6 +177,8 @@ static void one_file(void *ctx, unsigned worker, size_t from, size_t to)
 		pthread_mutex_lock(&a->lock);
 		a->done += done;
 		a->failed += failed;
+		for (unsigned l = 0; l < DEC_LEVEL_COUNT; l++)
+			a->levels[l] += levels[l];
 		pthread_mutex_unlock(&a->lock);
 		ses_meter_add(a->call, done + failed);
 	}
@@ -290,6 +294,15 @@ static struct err *write_all(struct ops_req *rq, const char *path)
 	ops_out_u64(o, "functions", a.done);
 	ops_out_u64(o, "failed", a.failed);
 	ops_out_u64(o, "files", files);
+	if (o->is_json) {
+		json_key(&o->json, "levels");
+		json_obj(&o->json);
+		for (unsigned l = 0; l < DEC_LEVEL_COUNT; l++) {
+			json_key(&o->json, dec_level_name((enum dec_level)l));
+			json_u64(&o->json, a.levels[l]);
+		}
+		json_end_obj(&o->json);
+	}
 	ops_out_end_item(o);
 	return NULL;
 }

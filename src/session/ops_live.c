@@ -237,7 +237,7 @@ static struct err *add_func(struct verifying *v, struct batch *b, struct job *jo
 	struct err *e = ses_code_func(rq->sn, job->func, false, &b->scratch, &c);
 	arena_reset(&b->scratch);
 	job->va = c.va;
-	job->level = e ? NULL : c.level;
+	job->level = e ? NULL : dec_level_name(c.level);
 	if (e && (e->kind == ERR_UNSUPPORTED || e->kind == ERR_BUDGET) && c.va) {
 		job->verdict.status = VERIFY_NOT_RUN;
 		snprintf(job->verdict.why, sizeof(job->verdict.why), "%s", e->text);

@@ -499,7 +499,7 @@ struct err *ses_decompile(struct ses_snap *sn, const struct ses_call *call, uint
 	struct maker m = {.sn = sn, .func = func, .code = &code, .a = a, .c = ret};
 	e = ses_code_func(sn, func, true, &scratch, &code);
 	if (!e) {
-		ret->level = code.level;
+		ret->level = dec_level_name(code.level);
 		ret->addr = code.va;
 		ret->insn_cnt = code.insn_cnt;
 		ret->unlifted_cnt = code.generic_cnt;

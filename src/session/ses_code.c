@@ -277,7 +277,7 @@ static struct err *print_lifted(struct names *names, struct ir_func *f, struct c
 	char name[sizeof(ret->name) + 8];
 	opts->is_state = false;
 	opts->views = NULL;
-	ret->level = dec_level_name(DEC_L4);
+	ret->level = DEC_L4;
 	ret->map.lines.cnt = 0;
 	ret->callees.cnt = 0;
 	snprintf(name, sizeof(name), "%s%s", ret->name, ret->has_sig ? "_state" : "");
@@ -302,10 +302,13 @@ static struct err *print(struct names *names, struct ir_func *f, struct cprint_o
 	struct err *e = is_lifted ? err_new(ERR_UNSUPPORTED, "not wanted") : dec_run(f, &dec, &made);
 	if (!e) {
 		const struct cprint_views views = {made.loc_signs, made.rec_signs};
+		bool is_plain = false;
 		opts->is_state = true;
 		opts->views = &views;
-		ret->level = dec_level_name(made.level);
+		opts->is_plain = &is_plain;
 		e = cprint_func(made.f, opts, &ret->text, wants_map ? &ret->map : NULL);
+		opts->is_plain = NULL;
+		ret->level = is_plain && made.level < DEC_L2 ? DEC_L2 : made.level;
 	}
 	if (!e || e == &err_nomem)
 		return e;

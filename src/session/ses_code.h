@@ -3,6 +3,7 @@
 #define SESSION_SES_CODE_H
 
 #include "cprint/cprint.h"
+#include "decomp/dec.h"
 #include "session/session.h"
 
 #define SES_CODE_WORD_MAX 48
@@ -19,7 +20,7 @@ struct ses_code {
 	struct buf defines;  /* what names in it stand for: comes before it */
 	struct buf text;     /* the definition */
 	struct cprint_map map;
-	const char *level;   /* "L3": how much of the decompiler's work it is, see docs/design.md; static */
+	enum dec_level level; /* how much of the decompiler's work it is, see docs/design.md */
 	uint32_t insn_cnt;
 	uint32_t generic_cnt; /* instructions lifted only as what they read and write */
 	uint32_t bad_cnt;     /* bytes that are no instruction */

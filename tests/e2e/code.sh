@@ -12,8 +12,14 @@ rows = json.loads(subprocess.run([sys.argv[1], "disasm", sys.argv[2], "main", "-
 insns = {i["addr"] for i in rows["items"] if i["kind"] == "code" and "sub" not in i}
 mapped = {a for l in c["map"] for a in l["addrs"]}
 lines = c["code"].count("\n")
-ok = c["level"] in ("L2", "L3") and c["status"] == "full" and mapped <= insns and all(1 <= l["line"] <= lines for l in c["map"])
+ok = c["level"] in ("L1", "L2") and c["status"] == "full" and mapped <= insns and all(1 <= l["line"] <= lines for l in c["map"])
 print("ok" if ok and len(insns - mapped) == 0 else sorted(insns - mapped)[:5])' "$SCRY" $F)"
+if command -v objdump >/dev/null && command -v readelf >/dev/null; then
+	status "every instruction of every function has a line" 0 python3 "$ROOT/tests/score/score_lines.py" --scry "$SCRY" $F
+	like "and so has what objdump finds there" 'lines: ([0-9]+) of \1 instructions \(100 %\);.* 0 others \(100 %\)' "$OUT"
+else
+	skip "every instruction of every function has a line" "no binutils"
+fi
 # What people say of an address stands at its statement, and the C still compiles; nothing of it ends a comment early.
 at=$("$SCRY" decompile $F main --map --json | python3 -c '
 import json, re, sys
@@ -26,7 +32,10 @@ print(next(l["addrs"][0] for l in c["map"] if re.search(r"\w_[0-9a-f]+\(", lines
 like "a comment stands behind the call" '_[0-9a-f]+\(.*/\* say \* / / \* "this" \*/' "$(grep 'say' "$WORK/said.c")"
 is "a comment of the function before it" '/* two */ /* lines */' "$(head -2 "$WORK/said.c" | tr '\n' ' ' | sed 's/ $//')"
 like "a block comment before the statement" '^	/\* above \*/$' "$(grep -B0 above "$WORK/said.c")"
-"$SCRY" decompile --all $F -o "$WORK/h" >/dev/null
+is "functions of each level" "ok" "$("$SCRY" decompile --all $F -o "$WORK/h" --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+print("ok" if sum(d["levels"].values()) == d["functions"] > 50 and d["levels"]["L1"] > 50 else d)')"
 status "and it compiles" 0 gcc -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I"$WORK/h" -include code.h -c "$WORK/said.c" -o /dev/null
 "$SCRY" undo $F 3 >/dev/null
 is "taken back it is gone" 0 "$("$SCRY" decompile $F main | grep -c 'say\|above\|two')"

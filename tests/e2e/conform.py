@@ -260,7 +260,8 @@ EDITS = [
     ("import", {"from": ROOT + "/names.sym"}), ("salvage", {}),
 ]
 # What a front end's own options do (docs/ops.md says them of all operations), and what depends on the machine.
-SOMETIMES = {"probe.rev", "probe.items", "probe.next", "probe.missed", "probe.notes", "trace.notes", "events.notes", "events.next", "decompile.path", "decompile.functions", "decompile.failed", "decompile.files"}
+SOMETIMES = {"probe.rev", "probe.items", "probe.next", "probe.missed", "probe.notes", "trace.notes", "events.notes", "events.next", "decompile.path", "decompile.functions", "decompile.failed", "decompile.files",
+             *("decompile.levels" + l for l in ("", ".L0", ".L1", ".L2", ".L3", ".L4"))}
 
 
 def ask(c, op, params):

@@ -631,7 +631,7 @@ def scenarios(w):
     b = s("ui.back")
     listing = s("ui.toggle_view")
     again = s("ui.toggle_view")
-    s.check(r["view"] == "C" and r["function"]["name"] == "execute_command" and r["cursor"]["level"] in ("L2", "L3", "L4") and k["found"] and
+    s.check(r["view"] == "C" and r["function"]["name"] == "execute_command" and r["cursor"]["level"] in ("L1", "L2", "L3", "L4") and k["found"] and
             k["cursor"]["addr"] == call["addr"] and q["function"]["addr"] == k["cursor"]["target"] or q["view"] == "C" and
             b["cursor"]["addr"] == call["addr"] and b["cursor"]["text_line"] == call["text_line"] and listing["view"] == "listing" and
             listing["cursor"]["addr"] == call["addr"] and again["cursor"]["text_line"] == call["text_line"])
