@@ -184,8 +184,12 @@ static struct err *do_record(struct command_call *c)
 	struct err *e = *word ? number_of(word, &steps) : NULL;
 	if (e)
 		return e;
-	if (*path && strcmp(path, "off") != 0)
-		return ses_debug_log_begin(c->s, path, steps);
+	if (*path && strcmp(path, "off") != 0) {
+		e = ses_debug_log_begin(c->s, path, steps);
+		if (!e && !c->s->d->is_scry)
+			buf_add_str(c->out, "this server makes no logs: steps are asked for one by one, two round trips or more each\n");
+		return e;
+	}
 	if (!c->s->log_path)
 		return err_fix(err_new(ERR_INVALID, "nothing is recorded"), "record FILE begins");
 	ops_escape(c->out, c->s->log_path, strlen(c->s->log_path));

@@ -56,7 +56,7 @@ struct err *ses_debug_log_end(struct ses_debug *s)
 	free(take_ptr(s->log_path));
 	s->log_fd = -1;
 	s->log_len = 0;
-	s->d->log = (struct debug_log){0};
+	err_free(debug_log_to(s->d, NULL));
 	return e;
 }
 

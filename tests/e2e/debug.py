@@ -180,6 +180,7 @@ def session(kind, program):
     ok(len(re.findall(r"^[* ] [0-9a-fp.]+ .*0x", r.stdout, re.M)) == 2 and "thread 8" in r.printed, f"{kind}: both are listed", r.stdout, r.printed)
     frames(kind, serve)
     kept(kind)
+    logged(kind, serve)
     late(kind, serve)
     steps(kind, serve)
 
@@ -240,6 +241,45 @@ def kept(kind):
     want = ["99", "1212", "4242", "1212", "??", "1010", "99", "77", "1313", "8888", "0"]
     same(f"{kind}: registers of callers", [v if v == "??" else f"{int(v, 16):x}" for _, v in values], want) or print("#", r.stdout.replace("\n", "\n# "), r.stderr)
     has(f"{kind}: over a signal's frame, on a stack of its own", r, r"^0x4243 ", r"^#2 0x[0-9a-f]+ fault\+0x", r"^#3 0x[0-9a-f]+ main\+0x", "^exited with status 11$")
+
+
+def odd_in_log(path):
+    """What an execution log says of memory that is read, and is not what it said before; how many bytes it says twice; the registers at its end."""
+    mem, regs, odd, cnt = {}, {}, [], 0
+    for n, line in enumerate(open(path)):
+        for word in line.strip().split(","):
+            name, _, value = word.partition("=")
+            if name not in ("mr", "mw", "mrw"):
+                regs[name] = int(value, 16)
+                continue
+            va, _, data = value.partition(":")
+            for i, b in enumerate(bytes.fromhex(data)):
+                at = int(va, 16) + i
+                if name == "mr" and at in mem:
+                    cnt += 1
+                    if mem[at] != b:
+                        odd.append((n + 1, hex(at)))
+                mem[at] = b
+    return odd, cnt, regs
+
+
+def logged(kind, serve):
+    """A log made at this server, from here where it makes none: each read finds what was written before, registers are those that are told."""
+    path = os.path.join(WORK, kind + ".log")
+    r = debug(serve("signal"), ["tbreak main", "run", f"record {path}", "next", "stepi 40", "break recurse if $rdi == 1", "continue", "backtrace", "finish",
+                                "registers", "record off", "kill"], "signal")
+    has(f"{kind}: a log, with breakpoints as without one", r, "^breakpoint 2 at 0x[0-9a-f]+ recurse", "^#1 0x[0-9a-f]+ recurse", r"log: \d{3,} steps")
+    ok(kind == "here" or "one by one" in r.stdout, f"{kind}: that it is slow is said", r.stdout)
+    odd, cnt, regs = odd_in_log(path)
+    told = {n: int(v, 16) for n, v in re.findall(r"^(r\w+) +0x([0-9a-f]{16})", r.stdout, re.M)}
+    ok(cnt > 100 and not odd and len(regs) == 17, f"{kind}: {cnt} bytes are read as they were written", odd[:10])
+    same(f"{kind}: registers at its end", {n: v for n, v in regs.items()}, {n: told.get(n) for n in regs})
+    r = debug(serve("signal"), ["tbreak main", "run", f"record {path}", "continue", "continue", "status"], "signal")
+    ok("signal 10" in r.printed and "exited with status 10" in r.stdout, f"{kind}: a log up to the end, with a signal", r.stdout, r.printed, r.stderr)
+    odd, cnt, regs = odd_in_log(path)
+    ok(cnt > 5000 and not odd, f"{kind}: system calls and all, {cnt} bytes", odd[:10])
+    r = debug(serve("thread"), ["tbreak main", "run", f"record {path}", "continue"], "thread")
+    ok("thread 8" in r.printed and "exited with status 10" in r.stdout, f"{kind}: a thread that is waited for runs meanwhile", r.stdout, r.printed, r.stderr)
 
 
 def late(kind, serve):
@@ -364,10 +404,11 @@ def no_lines(program):
     ok(len(pcs) == 4 and len(set(pcs)) >= 3 and text, "a step goes by statements of the C where there are no lines", r.stdout, r.stderr, text)
 
 
-def interrupts(kind, program):
+def interrupts(kind, program, *first):
     server = Server(kind, program, "spin")
     front, tail = server.where("spin")
-    p = subprocess.Popen([SCRY, "debug", *front, "-e", "run", "-e", "print counter", "-e", "kill", *tail], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    commands = [w for c in (*first, "run", "print counter", "kill") for w in ("-e", c)]
+    p = subprocess.Popen([SCRY, "debug", *front, *commands, *tail], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                          start_new_session=True)
     # What it prints comes either from it or from its server.
     said = (p.stdout if kind == "here" or kind.startswith("lldb") else server.child.stdout).readline()
@@ -379,6 +420,7 @@ def interrupts(kind, program):
     if "asked to stop" in errors and kind.startswith("qemu"):
         return skip(f"{kind}: Ctrl+C", "this QEMU cannot be interrupted")
     said = (p.returncode, out, errors)
+    kind += ", logged" if first else ""
     ok(re.search(r"^(SIGINT|SIGSTOP|stopped) at 0x[0-9a-f]+ ", out, re.M), f"{kind}: Ctrl+C stops it", *said)
     # It may still be in the call that printed.
     ok(re.search(r"^\S+ at 0x[0-9a-f]+ (main|libc\.so\.6)\S", out, re.M), f"{kind}: where it is", *said)
@@ -658,6 +700,8 @@ def main():
             continue
         session(kind, program)
         interrupts(kind, program)
+        if kind != "qemu-x86_64":
+            interrupts(kind, program, "tbreak main", "run", f"record {os.path.join(WORK, 'spin.log')}")
     made_up(program)
     for tool in ("lldb-server-14", "lldb-server-19"):
         lldb_platform(tool, program)

@@ -281,6 +281,7 @@ void debug_close(struct debug *d)
 	if (!d)
 		return;
 	debug_forget(d);
+	debug_recorder_free(d->log.recorder);
 	VEC_FREE(&d->pages);
 	VEC_FREE(&d->threads);
 	VEC_FREE(&d->breaks);

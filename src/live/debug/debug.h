@@ -65,7 +65,7 @@ struct debug_page {
 	uint8_t bytes[DEBUG_PAGE];
 };
 
-/* Everything the target does is stepped and logged (live/tenet/tenet.h), by our own server alone. */
+/* Everything the target does is stepped and logged (live/tenet/tenet.h): by our own server where it is, else from here, some round trips a step. */
 struct debug_log {
 	/* Takes text; an error ends the log. */
 	struct err *(*take)(void *ctx, const char *text, size_t len);
@@ -74,6 +74,7 @@ struct debug_log {
 	uint64_t step_cnt, asked;
 	bool is_on, has_begun;
 	bool is_full;          /* it ended so */
+	struct debug_recorder *recorder; /* from here; null: the server does it. Owned by the debugger */
 };
 
 struct debug {
@@ -213,7 +214,7 @@ _must_use_ struct err *debug_continue(struct debug *d, int signal);
 /* One instruction of the current thread. */
 _must_use_ struct err *debug_step_insn(struct debug *d);
 /* From here on all that runs is the current thread, step by step, and `log` is given what each one did; others run while it is in a system call.
- * Error unsupported: only our own server can. Null: no more. */
+ * Error unsupported: not of x86-64. Null: no more. */
 _must_use_ struct err *debug_log_to(struct debug *d, const struct debug_log *log);
 
 /* A place to stop at, in the current thread and with a stack pointer above min_sp. */

@@ -53,6 +53,15 @@ _must_use_ struct err *debug_go(struct debug *d, struct debug_batch *b);
 int debug_signal_put(const struct debug *d, int linux_signal);
 int debug_signal_read(const struct debug *d, int signal);
 
+/* --- debug_log.c: a log made from here --- */
+_must_use_ struct err *debug_recorder_new(struct debug *d, struct debug_recorder **ret);
+void debug_recorder_free(struct debug_recorder *r);
+/* Before and after one step of the current thread; the lines go to the log. */
+_must_use_ struct err *debug_record_before(struct debug *d);
+_must_use_ struct err *debug_record_after(struct debug *d);
+/* Whether others may run during that step: it may wait for them. */
+bool debug_record_waits(const struct debug *d);
+
 #define DEBUG_STOPPED_ONLY(d)                                                                                                     \
 	do {                                                                                                                      \
 		if ((d)->state != DEBUG_STOPPED)                                                                                  \

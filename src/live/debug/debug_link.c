@@ -10,6 +10,8 @@
 enum { SLICE_MS = 100, BATCH_MAX = 64 << 20 };
 /* How long a target may take to stop when asked to. */
 static const uint64_t stop_grace_ns = 10000000000u;
+/* How long one step of many takes at most, unless it waits for something. */
+static const uint64_t patience_ns = 500000000;
 
 struct err *debug_link_begin(struct debug_link *l, struct reach_link link, const struct reach_wait *wait)
 {
@@ -39,6 +41,13 @@ void debug_link_interrupt(struct debug_link *l)
 {
 	uint64_t one = 1;
 	(void)!write(l->wake_fd, &one, sizeof(one));
+}
+
+bool debug_link_is_interrupted(struct debug_link *l)
+{
+	uint64_t v;
+	bool is_cancelled = l->cancel && atomic_load(l->cancel);
+	return read(l->wake_fd, &v, sizeof(v)) > 0 || is_cancelled;
 }
 
 size_t debug_ask(struct debug_batch *b, const char *fmt, ...)
@@ -95,13 +104,15 @@ static void print_output(struct debug_link *l, struct gdb_span reply)
 }
 
 /* Waits until the target, which runs, says something, and asks it to stop when somebody wants that. */
-static struct err *await_stop(struct debug_link *l, uint64_t *until_ns)
+static struct err *await_stop(struct debug_link *l, bool is_patient, uint64_t *until_ns)
 {
+	uint64_t patient_ns = is_patient ? reach_now_ns() + patience_ns : 0;
 	for (bool has_item = false;;) {
 		struct err *e = reach_peek(l->conn, &has_item);
 		if (e || has_item)
 			return e;
-		struct pollfd p[2] = {{.fd = reach_conn_fd(l->conn), .events = POLLIN}, {.fd = *until_ns ? -1 : l->wake_fd, .events = POLLIN}};
+		int wake_fd = *until_ns || reach_now_ns() < patient_ns ? -1 : l->wake_fd;
+		struct pollfd p[2] = {{.fd = reach_conn_fd(l->conn), .events = POLLIN}, {.fd = wake_fd, .events = POLLIN}};
 		int n = poll(p, 2, SLICE_MS);
 		if (n < 0 && errno != EINTR)
 			return err_os(errno, "poll");
@@ -124,7 +135,7 @@ static struct err *take_replies(struct debug_link *l, struct debug_batch *b, siz
 	while (b->ends.cnt < b->out_ends.cnt) {
 		struct reach_reply r;
 		bool is_stop = !stray_cnt && b->ends.cnt + 1 == b->run_at;
-		struct err *e = is_stop ? await_stop(l, &until_ns) : NULL;
+		struct err *e = is_stop ? await_stop(l, b->is_one_of_many, &until_ns) : NULL;
 		if (!e)
 			e = reach_reply(l->conn, &r);
 		b->is_interrupted |= until_ns != 0;
@@ -161,7 +172,7 @@ struct err *debug_link_run(struct debug_link *l, struct debug_batch *b)
 	struct err *e = NULL;
 	size_t stray_cnt = reach_open_cnt(l->conn);
 	/* What was asked for before it runs is stale; what comes once it is on its way is not. */
-	if (b->run_at)
+	if (b->run_at && !b->is_one_of_many)
 		(void)!read(l->wake_fd, &v, sizeof(v));
 	for (size_t i = 0, from = 0; i < b->out_ends.cnt && !e; from = b->out_ends.data[i++]) {
 		buf_add(reach_begin(l->conn), b->out.data + from, b->out_ends.data[i] - from);

@@ -27,6 +27,8 @@ struct debug_batch {
 	struct buf data;             /* replies, expanded */
 	VEC(size_t) ends;            /* of each in `data` */
 	size_t run_at;               /* number + 1 of the request that lets the target run, 0: none does */
+	bool is_one_of_many;         /* steps that follow one another: who asked for their end between two of them is not forgotten, and heard
+				      * by the target only when one takes long */
 	bool is_interrupted;         /* it was asked to stop meanwhile */
 };
 
@@ -53,6 +55,8 @@ void debug_batch_clear(struct debug_batch *b);
 void debug_batch_fini(struct debug_batch *b);
 #define _cleanup_batch_ _cleanup_(debug_batch_fini)
 
+/* Whether somebody asked for that, once. */
+bool debug_link_is_interrupted(struct debug_link *l);
 /* Any thread: the target that runs is to stop. */
 void debug_link_interrupt(struct debug_link *l);
 

@@ -57,11 +57,18 @@ static struct err *go_logged(struct debug *d, struct debug_batch *b, bool is_one
 
 struct err *debug_log_to(struct debug *d, const struct debug_log *log)
 {
-	DEBUG_STOPPED_ONLY(d);
-	if (log && !d->is_scry)
-		return err_fix(err_new(ERR_UNSUPPORTED, "this debug server makes no logs"), "scry debug -- CMD, or at `scry platform`");
+	struct debug_recorder *r = NULL;
+	struct err *e = NULL;
+	if (log && d->state != DEBUG_STOPPED)
+		e = err_fix(err_new(ERR_INVALID, "no process is stopped here"), "run starts one");
+	else if (log && !d->is_scry)
+		e = debug_recorder_new(d, &r);
+	if (e)
+		return e;
+	debug_recorder_free(d->log.recorder);
 	d->log = log ? *log : (struct debug_log){0};
 	d->log.is_on = log;
+	d->log.recorder = r;
 	return NULL;
 }
 
@@ -70,17 +77,17 @@ void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int sig)
 	int num = sig > 0 ? debug_signal_put(d, sig) : 0;
 	/* One instruction loads nothing. */
 	d->has_modules &= is_step;
-	if (d->log.is_on) {
+	if (d->log.is_on && !d->log.recorder) {
 		ask_log(d, b, is_step ? 1 : LOG_STEPS, num);
 		return;
 	}
 	const char *colon = d->current[0] ? ":" : "";
 	if (is_step ? d->has_vcont_s : d->has_vcont) {
-		/* A step is of this thread alone; a signal goes to it, and everything else goes on. */
+		/* A step is of this thread alone, but for one that waits for others; a signal goes to it, and everything else goes on. */
 		if (is_step && num)
 			debug_ask(b, "vCont;S%02x%s%s", num, colon, d->current);
 		else if (is_step)
-			debug_ask(b, "vCont;s%s%s", colon, d->current);
+			debug_ask(b, "vCont;s%s%s%s", colon, d->current, debug_record_waits(d) ? ";c" : "");
 		else if (num)
 			debug_ask(b, "vCont;C%02x%s%s;c", num, colon, d->current);
 		else
@@ -98,9 +105,9 @@ void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int sig)
 struct err *debug_go(struct debug *d, struct debug_batch *b)
 {
 	debug_runs(b);
-	bool is_one = d->log.is_on && d->log.asked == 1;
+	bool is_logged = d->log.is_on && !d->log.recorder, is_one = is_logged && d->log.asked == 1;
 	struct err *e = debug_link_run(&d->link, b);
-	if (!e && d->log.is_on)
+	if (!e && is_logged)
 		return go_logged(d, b, is_one);
 	return e ? e : debug_take_stop(d, debug_reply(b, b->run_at - 1));
 }
@@ -132,7 +139,10 @@ static bool is_where_stopped(struct debug *d)
 /* One instruction, with the breakpoint it stands on taken out; that goes back with the next batch. */
 static struct err *step_off(struct debug *d, int sig)
 {
-	_cleanup_batch_ struct debug_batch b = {0};
+	_cleanup_batch_ struct debug_batch b = {.is_one_of_many = d->log.is_on && d->log.recorder};
+	struct err *e = b.is_one_of_many ? debug_record_before(d) : NULL;
+	if (e)
+		return e;
 	debug_ask_stale(d, &b);
 	struct debug_break *k = under_foot(d);
 	if (k) {
@@ -140,7 +150,8 @@ static struct err *step_off(struct debug *d, int sig)
 		k->is_lifted = true;
 	}
 	debug_ask_go(d, &b, true, sig);
-	return debug_go(d, &b);
+	e = debug_go(d, &b);
+	return e || !b.is_one_of_many ? e : debug_record_after(d);
 }
 
 /* Whether a stop is nothing but the end of a step. */
@@ -205,21 +216,46 @@ static struct err *temps_try(struct debug *d, const struct temps *t)
 	return e;
 }
 
+/* Whether it stands where a breakpoint or a temporary one would stop it. */
+static bool is_at_break(struct debug *d, const struct temps *t)
+{
+	uint64_t now;
+	if (!debug_pc(d, &now))
+		return true;
+	bool is_there = debug_break_at(d, now);
+	for (size_t i = 0; i < t->cnt; i++)
+		is_there |= t->va[i] == now;
+	return is_there;
+}
+
+/* The same in single steps, for the log. */
+static struct err *go_by_steps(struct debug *d, const struct temps *t, int sig)
+{
+	(void)debug_link_is_interrupted(&d->link);
+	for (;; sig = 0) {
+		struct err *e = step_off(d, sig);
+		if (e || !d->log.is_on || !is_plain_step(d) || is_at_break(d, t))
+			return e;
+		if (debug_link_is_interrupted(&d->link)) {
+			d->stop.signal = 2;
+			return NULL;
+		}
+	}
+}
+
 /* One go from here to the next stop that counts for the server. */
 static struct err *go_once(struct debug *d, const struct temps *t, int sig)
 {
 	_cleanup_batch_ struct debug_batch b = {0};
+	if (d->log.is_on && d->log.recorder)
+		return go_by_steps(d, t, sig);
 	struct err *e = temps_try(d, t);
-	uint64_t now = 0;
 	/* Our own server steps over where it stopped by itself. */
 	if (!e && under_foot(d) && !(d->is_scry && is_where_stopped(d))) {
 		e = step_off(d, sig);
 		sig = 0;
 		/* A step onto another breakpoint, or back onto the same one, is where it would have stopped. */
-		bool has_more = !e && is_plain_step(d) && debug_pc(d, &now) && !debug_break_at(d, now);
-		for (size_t i = 0; i < t->cnt; i++)
-			has_more &= t->va[i] != now;
-		if (!has_more)
+		if (e || !is_plain_step(d) || is_at_break(d, t))
 			return e;
 	}
 	if (e || !VEC_RESERVE(&d->stale, d->stale.cnt + t->cnt))

@@ -28,7 +28,7 @@ int plat_conn_init(struct plat_conn *c, const struct plat_opts *opts, int in_fd,
 void plat_conn_fini(struct plat_conn *c)
 {
 	plat_inf_fini(&c->inf);
-	plat_log_free(c->log);
+	tenet_record_free(c->log);
 	for (size_t i = 0; i < PLAT_FILES_MAX; i++)
 		if (c->files[i] >= 0)
 			close(c->files[i]);

@@ -7,6 +7,7 @@
 #include "live/platform/plat.h"
 #include "live/platform/plat_inf.h"
 #include "live/platform/plat_path.h"
+#include "live/tenet/tenet_record.h"
 
 /*
  * One connection: its bytes, what the client said it can do, its open files and its process. Packets are handled one after the other; each has
@@ -58,7 +59,7 @@ struct plat_conn {
 	struct buf object;              /* of qXfer, from its first piece on */
 	char object_name[64];
 	uint64_t object_at;
-	struct plat_log *log;           /* of vScryLog; null: none was begun */
+	struct tenet_record *log;       /* of vScryLog; null: none was begun */
 };
 
 #define PLAT_FILE_FIRST 3
@@ -115,9 +116,7 @@ bool plat_text(struct gdb_span hex, char *ret, size_t cap);
 /* How a running program's client is heard: interrupts and input are taken, all else waits. Returns when the program stopped or the client is gone. */
 void plat_wait_stop(struct plat_conn *c);
 /* vScryLog (plat_log.c). */
-struct plat_log;
 void plat_do_log(struct plat_conn *c, struct gdb_span args);
-void plat_log_free(struct plat_log *l);
 /* Sends what the program printed as `O` packets. */
 void plat_forward_output(struct plat_conn *c);
 /* Appends the payload of a stop reply. */

@@ -172,11 +172,12 @@ static void end_step_over(struct plat_inf *inf, struct plat_thread *t)
 		b->is_in = !plat_mem_poke(inf, b->va, &(uint8_t){0xcc}, 1);
 }
 
-/* A step over a system call ends in the kernel, which says so without the processor's bit. */
-static bool is_after_syscall(const struct plat_thread *t)
+/* A step over a system call, or into the handler of a signal, ends in the kernel, which says so without the processor's bit: by this code,
+ * and by that of ptrace_notify(). */
+static bool ends_in_kernel(const struct plat_thread *t)
 {
 	siginfo_t info;
-	return ptrace(PTRACE_GETSIGINFO, t->tid, 0, &info) == 0 && info.si_code == TRAP_BRKPT;
+	return ptrace(PTRACE_GETSIGINFO, t->tid, 0, &info) == 0 && (info.si_code == TRAP_BRKPT || info.si_code == SIGTRAP);
 }
 
 /* A stop by SIGTRAP; false when nobody is to know and the thread goes on. */
@@ -190,7 +191,7 @@ static bool trapped(struct plat_inf *inf, struct plat_thread *t, bool was_over)
 	}
 	if (hit_watch(inf, t, hit & 0xf))
 		return true;
-	bool is_step = hit & STEP_BIT || is_after_syscall(t);
+	bool is_step = hit & STEP_BIT || ends_in_kernel(t);
 	if (is_step && was_over && t->action != PLAT_STEP)
 		return false;
 	if (is_step && t->action == PLAT_STEP) {
