@@ -194,6 +194,12 @@ bool ses_debug_va(struct ses_debug *s, uint64_t *ret)
 	return s->d->state == DEBUG_STOPPED && debug_pc(s->d, &pc) && ses_debug_to_va(s, pc, ret);
 }
 
+bool ses_debug_frame_va(struct ses_debug *s, uint64_t *ret)
+{
+	uint64_t pc;
+	return s->d->state == DEBUG_STOPPED && ses_debug_frame_reg(s, s->d->regs.pc, &pc) && ses_debug_to_va(s, pc, ret);
+}
+
 void ses_debug_moved(struct ses_debug *s)
 {
 	struct debug *d = s->d;

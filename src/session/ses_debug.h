@@ -72,6 +72,10 @@ _must_use_ struct err *ses_debug_stack(struct ses_debug *s, struct arena *a, uin
 _must_use_ struct err *ses_debug_bytes(struct ses_debug *s, uint64_t va, uint32_t len, uint8_t *out, bool *known);
 /* Whether a breakpoint is at va: 0 none, 1 on, 2 off or not placed yet. */
 int ses_debug_break_at(const struct ses_debug *s, uint64_t va);
+/* Where breakpoints are, up to `cap` addresses; gives how many. */
+size_t ses_debug_breaks(const struct ses_debug *s, uint64_t *out, size_t cap);
+/* Where the frame that is looked at is in the database; false: nowhere. */
+bool ses_debug_frame_va(struct ses_debug *s, uint64_t *ret);
 /* Sets one, or takes it away. */
 _must_use_ struct err *ses_debug_break_toggle(struct ses_debug *s, uint64_t va);
 /* One step: by instruction, by line of the source or, without such, by statement of the C. */

@@ -231,6 +231,9 @@ struct err *ses_debug_place_all(struct ses_debug *s, unsigned *ret_left)
 	e = debug_breaks_add(s->d, asked, cnt);
 	for (size_t i = 0; i < cnt; i++) {
 		whose[i]->placed = e ? 0 : asked[i].id;
+		/* Of another process nothing is known yet. */
+		if (whose[i]->placed && whose[i]->kind >= DEBUG_WATCH_WRITE)
+			whose[i]->is = ses_debug_watched(s, whose[i]);
 		struct err *why = e ? NULL : err_prefix(asked[i].err, "%s", whose[i]->what);
 		if (!e)
 			e = why;
@@ -301,6 +304,15 @@ int ses_debug_break_at(const struct ses_debug *s, uint64_t va)
 		if (s->wants.data[i].has_va && s->wants.data[i].va == va && s->wants.data[i].kind <= DEBUG_BREAK_HARD)
 			return s->wants.data[i].placed ? 1 : 2;
 	return 0;
+}
+
+size_t ses_debug_breaks(const struct ses_debug *s, uint64_t *out, size_t cap)
+{
+	size_t cnt = 0;
+	for (size_t i = 0; i < s->wants.cnt && cnt < cap; i++)
+		if (s->wants.data[i].has_va && s->wants.data[i].kind <= DEBUG_BREAK_HARD)
+			out[cnt++] = s->wants.data[i].va;
+	return cnt;
 }
 
 struct err *ses_debug_break_toggle(struct ses_debug *s, uint64_t va)

@@ -184,6 +184,27 @@ void tui_dock_written(struct tui *t, const char *text)
 	seek(t, ses_tenet_written(d->trace, d->step, name, !strchr(text, '>')));
 }
 
+size_t tui_dock_complete(struct tui *t, const char *text, char *out, size_t cap)
+{
+	struct ses_tenet_reg *regs = NULL;
+	uint32_t cnt = 0;
+	size_t len = strlen(text), same = 0;
+	const char *first = NULL;
+	if (t->dock && t->dock->trace)
+		err_free(ses_tenet_regs(t->dock->trace, t->dock->step, &t->frame_arena, &regs, &cnt));
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (strncmp(regs[i].name, text, len) != 0)
+			continue;
+		size_t n = len;
+		while (first && n < same && first[n] == regs[i].name[n])
+			n++;
+		same = first ? n : strlen(regs[i].name);
+		first = first ? first : regs[i].name;
+	}
+	snprintf(out, cap, "%.*s", (int)same, first ? first : "");
+	return MIN(same, cap - 1);
+}
+
 /* The register under the cursor, when it is one of the log's; "". */
 static const char *register_here(struct tui *t)
 {
@@ -249,6 +270,9 @@ struct debug_job {
 	struct buf out;
 	struct err *err;
 	bool has_ended;
+	bool has_breaks;          /* `breaks` are those that there are */
+	bool has_frame;           /* where the frame is that a command looked at */
+	uint64_t frame_va;
 };
 
 static void take_output(void *ctx, const char *s, size_t len)
@@ -322,6 +346,31 @@ static void debug_run(struct tui_job *j)
 	b->dock->interruptible = NULL;
 	pthread_mutex_unlock(&b->dock->lock);
 	b->look = look_new(b->debug);
+	/* Commands set breakpoints, too, and some go when they are hit. */
+	b->has_breaks = b->breaks;
+	b->break_cnt = b->breaks ? ses_debug_breaks(b->debug, b->breaks, DOCK_BREAKS) : 0;
+	b->has_frame = b->what == DO_COMMAND && ses_debug_frame_va(b->debug, &b->frame_va);
+}
+
+/* What a command answers: a line below, or a list of lines in the log of messages, which has the newest first. */
+static void say_lines(struct tui *t, const struct buf *out)
+{
+	const char *end = out->data + out->len, *from = end;
+	unsigned cnt = 0;
+	while (from > out->data && cnt + 4 < TUI_SAID_MAX) {
+		const char *last = from[-1] == '\n' ? from - 1 : from;
+		for (from = last; from > out->data && from[-1] != '\n';)
+			from--;
+		tui_say(t, false, "%.*s", (int)(last - from), from);
+		cnt++;
+	}
+	/* Where it stands has a line of code with it, which the views show. */
+	if (cnt < 3)
+		return;
+	if (from > out->data)
+		tui_say(t, true, "there are lines before these; `scry debug` shows them all");
+	tui_list_restart(&t->log);
+	tui_overlay_push(t, TUI_O_LOG);
 }
 
 static void debug_done(struct tui *t, struct tui_job *j)
@@ -333,14 +382,21 @@ static void debug_done(struct tui *t, struct tui_job *j)
 	d->debug = b->has_ended ? NULL : take_ptr(b->debug);
 	look_free(d->look);
 	d->look = b->has_ended ? NULL : take_ptr(b->look);
-	if (b->out.len)
-		tui_say(t, false, "%.*s", (int)MIN(strcspn(b->out.data, "\n"), b->out.len), b->out.data);
+	if (b->has_breaks && VEC_RESERVE(&d->breaks, b->break_cnt)) {
+		if (b->break_cnt)
+			memcpy(d->breaks.data, b->breaks, b->break_cnt * sizeof(uint64_t));
+		d->breaks.cnt = b->break_cnt;
+	}
 	if (b->err)
 		tui_say_err(t, take_ptr(b->err));
 	else if (d->look && b->what != DO_BREAK && b->what != DO_COMMAND)
 		tui_say(t, false, "%.*s", (int)d->look->state.len, d->look->state.data ? d->look->state.data : "");
-	if (!b->err && d->look && d->look->has_va && b->what != DO_BREAK)
+	if (!b->err && b->has_frame)
+		show_place(t, b->frame_va);
+	else if (!b->err && d->look && d->look->has_va && b->what != DO_BREAK)
 		show_place(t, d->look->va);
+	if (b->out.len)
+		say_lines(t, &b->out);
 }
 
 static void debug_fini(struct tui_job *j)
@@ -372,7 +428,7 @@ static void start(struct tui *t, enum dock_do what, uint64_t va, const char *tex
 	b->text = text ? strdup(text) : NULL;
 	b->ses = t->ses;
 	b->break_cnt = d->breaks.cnt;
-	b->breaks = alloc_array(d->breaks.cnt, sizeof(uint64_t));
+	b->breaks = alloc_array(DOCK_BREAKS, sizeof(uint64_t));
 	if (b->breaks && d->breaks.cnt)
 		memcpy(b->breaks, d->breaks.data, d->breaks.cnt * sizeof(uint64_t));
 	else
@@ -403,7 +459,7 @@ static void toggle_break(struct tui *t, uint64_t va)
 		i++;
 	if (i < d->breaks.cnt)
 		d->breaks.data[i] = VEC_POP(&d->breaks);
-	else if (!VEC_PUSH(&d->breaks, va))
+	else if (d->breaks.cnt == DOCK_BREAKS || !VEC_PUSH(&d->breaks, va))
 		return;
 	t->is_dirty = true;
 	if (d->debug)

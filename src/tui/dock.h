@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 /* What dock.c keeps and dock_draw.c shows: a program that is debugged, or the log of one that ran. */
-enum { DOCK_TRAIL = 24, DOCK_WORDS = 8, DOCK_SAID = 4000 };
+enum { DOCK_TRAIL = 24, DOCK_WORDS = 8, DOCK_SAID = 4000, DOCK_BREAKS = 1024 };
 
 /* How a target that stands still looks, made by the job that let it run. */
 struct dock_look {

@@ -73,8 +73,14 @@ static void draw_trace(struct tui *t, struct cells_rect r)
 	char now[32], all[32], text[80];
 	uint64_t total = ses_tenet_steps(d->trace), sp = 0;
 	bool has_sp = false;
+	uint64_t va;
 	snprintf(text, sizeof(text), "step %s of %s", tui_number(d->step, now), tui_number(total, all));
 	title(t, r, &row, text);
+	/* In a library, where no view shows it. */
+	if (!ses_tenet_va(d->trace, d->step, &va) && row < r.h) {
+		struct cells_pen p = next_row(t, r, &row, ROLE_DIM);
+		cells_str(&p, "not in this program");
+	}
 	if (row < r.h)
 		draw_timeline(t, r, row++, d->step, total);
 	struct err *e = ses_tenet_regs(d->trace, d->step, &t->frame_arena, &regs, &cnt);
@@ -131,6 +137,12 @@ static void draw_said(struct tui *t, struct cells_rect r, int row)
 	}
 }
 
+/* Those of x86 say nothing to nearly everybody, and take the room that callers need. */
+static bool is_segment(const char *reg)
+{
+	return strlen(reg) == 2 && reg[1] == 's' && strchr("cdefgs", reg[0]);
+}
+
 static void draw_debug(struct tui *t, struct cells_rect r)
 {
 	struct tui_dock *d = t->dock;
@@ -143,7 +155,8 @@ static void draw_debug(struct tui *t, struct cells_rect r)
 		cells_text(&p, l->state.data, l->state.len);
 	}
 	for (uint32_t i = 0; l && i < l->reg_cnt; i++)
-		put_reg(t, r, &row, &l->regs[i]);
+		if (!is_segment(l->regs[i].name))
+			put_reg(t, r, &row, &l->regs[i]);
 	if (l && l->word_cnt) {
 		title(t, r, &row, "stack");
 		put_words(t, r, &row, l->words, l->word_cnt);

@@ -210,10 +210,16 @@ static void frame(struct painter *p, uint32_t block, struct cells_style st)
 	cells_str(&pen, " ");
 }
 
+/* Where a program stands, or a log leads, goes before the cursor, which has a mark of its own. */
+static enum term_role ground(const struct painter *p, uint64_t va)
+{
+	enum term_role trail = tui_dock_bg(p->t, va);
+	return trail != ROLE_BG_NOW && va == p->v->va ? ROLE_BG_LINE : trail;
+}
+
 static void paint_head(struct painter *p, struct cells_pen *pen, const struct ses_head *h)
 {
-	bool is_current = h->va == p->v->va;
-	enum term_role bg = is_current ? ROLE_BG_LINE : ROLE_BG;
+	enum term_role bg = ground(p, h->va);
 	tui_line_spans(pen, h, p->word, bg);
 	if (!h->comment.len)
 		return;
@@ -267,10 +273,13 @@ static void paint_rows(struct painter *p, uint32_t block, uint32_t from, uint32_
 	for (uint32_t i = 0; i < cnt; i++) {
 		int32_t y = b->y + 1 + (int32_t)(from + i);
 		struct cells_pen pen;
-		if (h[i].va == p->v->va) {
-			fill(p, (struct cells_rect){b->x + 1, y, b->w - 2, 1}, tui_style(ROLE_TEXT, ROLE_BG_LINE));
-			put(p, b->x + 1, y, '>', tui_style(ROLE_KEY, ROLE_BG_LINE));
-		}
+		enum term_role bg = ground(p, h[i].va);
+		if (bg != ROLE_BG)
+			fill(p, (struct cells_rect){b->x + 1, y, b->w - 2, 1}, tui_style(ROLE_TEXT, bg));
+		if (tui_dock_has_break(p->t, h[i].va))
+			put(p, b->x + 1, y, '@', tui_style(ROLE_WARN, bg));
+		else if (h[i].va == p->v->va)
+			put(p, b->x + 1, y, '>', tui_style(ROLE_KEY, bg));
 		if (pen_at(p, b->x + 2, b->x + b->w - 1, y, &pen))
 			paint_head(p, &pen, &h[i]);
 	}

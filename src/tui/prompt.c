@@ -206,8 +206,9 @@ static void complete(struct tui *t)
 	struct tui_prompt *p = &t->prompt;
 	char glob[TUI_FILTER_MAX + 2];
 	struct ses_func *funcs;
-	if (p->kind == TUI_PROMPT_COMMAND && p->len && p->pos == p->len) {
-		size_t n = tui_command_complete(p->text, glob, sizeof(p->text));
+	if ((p->kind == TUI_PROMPT_COMMAND || p->kind == TUI_PROMPT_WRITTEN) && p->len && p->pos == p->len) {
+		size_t n = p->kind == TUI_PROMPT_COMMAND ? tui_command_complete(p->text, glob, sizeof(p->text))
+							 : tui_dock_complete(t, p->text, glob, sizeof(p->text));
 		if (n > p->len) {
 			memcpy(p->text, glob, n + 1);
 			p->len = p->pos = (uint32_t)n;
@@ -397,6 +398,10 @@ void tui_prompt_draw(struct tui *t, int y)
 		cells_str(&pen, "as in int f(char *, ...); nothing takes the given prototype away");
 	else if (p->kind == TUI_PROMPT_COMMAND)
 		cells_str(&pen, "an action (suspend, view-hex, theme ...), a name or an address; Tab completes");
+	else if (p->kind == TUI_PROMPT_WRITTEN)
+		cells_str(&pen, "a register: when it was written last; rax> when it is next; Tab completes");
+	else if (p->kind == TUI_PROMPT_DEBUG)
+		cells_str(&pen, "a command of the debugger (help lists them), or connect://HOST:PORT of a server");
 	else if (p->kind == TUI_PROMPT_GOTO)
 		cells_str(&pen, "name, 0x401136, name+0x10 or file:0x1000; Tab completes");
 }

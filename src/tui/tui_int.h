@@ -694,6 +694,8 @@ bool tui_dock_step(const struct tui *t, uint64_t *ret_step, uint64_t *ret_steps)
 /* What was typed at the prompts: a place in the log ("!50"; false: it is none), a register, a server or command. */
 bool tui_dock_goto(struct tui *t, const char *text);
 void tui_dock_written(struct tui *t, const char *text);
+/* What all registers of the log that begin so begin with; its length. */
+size_t tui_dock_complete(struct tui *t, const char *text, char *out, size_t cap);
 void tui_dock_accept(struct tui *t, const char *text);
 bool tui_dock_cancel(struct tui *t);
 /* The jobs are about to be waited for; they ended. */

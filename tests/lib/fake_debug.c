@@ -211,3 +211,18 @@ void ses_tenet_trail(struct ses_tenet *t, uint64_t step, uint32_t cnt, uint64_t 
 	(void)step;
 	memset(out, 0xff, (2 * cnt + 1) * sizeof(*out));
 }
+
+size_t ses_debug_breaks(const struct ses_debug *s, uint64_t *out, size_t cap)
+{
+	(void)s;
+	(void)out;
+	(void)cap;
+	return 0;
+}
+
+bool ses_debug_frame_va(struct ses_debug *s, uint64_t *ret)
+{
+	(void)s;
+	(void)ret;
+	return false;
+}
