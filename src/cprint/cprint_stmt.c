@@ -50,7 +50,8 @@ void cprint_map_finish(struct cprint_printer *p)
 		return;
 	for (uint32_t i = 0; i < cnt; i++) {
 		uint32_t with = p->f->origins[i].with, line = with && with <= cnt ? p->origin_lines[with - 1] : 0;
-		if (line && !p->origin_lines[i])
+		/* A way out of a switch, a goto, is an instruction of the switch all the same. */
+		if (line && line != p->origin_lines[i])
 			p->has_failed |= !VEC_PUSH(&p->map->lines, ((struct cprint_line){.line = line, .va = p->f->origins[i].va}));
 		if (line && !p->origin_lines[i])
 			p->origin_lines[i] = line;

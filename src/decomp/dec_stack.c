@@ -268,6 +268,63 @@ static void look_at(struct stack *s, uint32_t pos, uint32_t block)
 	}
 }
 
+#define OFF_ANY (INT32_MIN + 1) /* of a join whose ways have not been seen */
+#define JOIN_ROUNDS_MAX 16
+
+/* What a record is bytes from the entry's stack pointer, by what is known so far of others. */
+static int32_t off_by(const struct stack *s, const struct ir_rec *rec)
+{
+	uint64_t add;
+	int32_t at = OFF_ANY;
+	if (rec->op == IR_ADD && ir_const_get(s->f, rec->b, &add)) {
+		int32_t a = off_of(s, rec->a);
+		int64_t by = s->d->conv.ptr_bytes == 4 ? (int32_t)add : (int64_t)add;
+		return a == OFF_NONE || a == OFF_ANY ? a : fits(by) && fits(a + by) ? (int32_t)(a + by) : OFF_NONE;
+	}
+	if (rec->op != IR_PHI)
+		return OFF_NONE;
+	for (uint32_t i = 0; i < rec->c; i++) {
+		int32_t way = off_of(s, s->f->lists[rec->b + i]);
+		if (way == OFF_NONE || (at != OFF_ANY && way != OFF_ANY && way != at))
+			return OFF_NONE;
+		at = way == OFF_ANY ? at : way;
+	}
+	return at;
+}
+
+/* Joins that have one offset by all ways, as a frame pointer has where loops with two ways in keep it from being one value: they are taken to,
+ * until one is seen not to. Offsets of other records are left as they were. */
+static void find_joins(struct stack *s)
+{
+	struct ir_func *f = s->f;
+	const struct dec_graph *g = &s->c.g;
+	bool has_changed = false;
+	for (uint32_t i = 0; i < f->order_cnt; i++)
+		if (f->recs[f->order[i]].op == IR_PHI || f->recs[f->order[i]].op == IR_ADD)
+			s->off[f->order[i]] = OFF_ANY;
+	for (unsigned round = 0; round < JOIN_ROUNDS_MAX && (has_changed || !round); round++) {
+		has_changed = false;
+		for (uint32_t k = 0; k < g->rpo_cnt; k++) {
+			const struct ir_block *b = &f->blocks[g->rpo[k]];
+			for (uint32_t i = b->first; i < b->last; i++) {
+				uint32_t id = f->order[i];
+				if (s->off[id] == OFF_NONE || id == s->entry_sp)
+					continue;
+				int32_t at = off_by(s, &f->recs[id]);
+				has_changed |= at != s->off[id];
+				s->off[id] = at;
+			}
+		}
+	}
+	s->is_open |= has_changed;
+	for (uint32_t i = 0; i < f->order_cnt; i++) {
+		uint32_t id = f->order[i];
+		bool is_join = f->recs[id].op == IR_PHI && !has_changed && s->off[id] != OFF_ANY;
+		if (!is_join && id != s->entry_sp)
+			s->off[id] = OFF_NONE;
+	}
+}
+
 /* Joins first: what comes round a loop is not known when its head is seen. */
 static bool look(struct stack *s)
 {
@@ -283,6 +340,7 @@ static bool look(struct stack *s)
 	}
 	if (s->entry_sp == UINT32_MAX)
 		return false;
+	find_joins(s);
 	for (uint32_t k = 0; k < g->rpo_cnt && !s->failed; k++) {
 		const struct ir_block *b = &f->blocks[g->rpo[k]];
 		for (uint32_t i = b->first; i < b->last; i++)
@@ -290,7 +348,7 @@ static bool look(struct stack *s)
 				look_at(s, i, g->rpo[k]);
 	}
 	for (uint32_t i = 0; i < f->order_cnt; i++)
-		if (f->recs[f->order[i]].op == IR_PHI)
+		if (f->recs[f->order[i]].op == IR_PHI && s->off[f->order[i]] == OFF_NONE)
 			ir_operands(f, &f->recs[f->order[i]], escape_any, s);
 	return !s->is_open && !s->failed;
 }

@@ -177,6 +177,40 @@ static bool asks_for_bit(const struct ir_func *f, ir_ref v, unsigned depth)
 	return (n > 0 && asks_for_bit(f, rec->a, depth + 1)) || (n > 1 && asks_for_bit(f, rec->b, depth + 1));
 }
 
+/* Whether what stands in a block behind record `from`, up to `to`, leaves memory as it is; UINT32_MAX: from its start, to its end. */
+static bool keeps_memory(const struct ir_func *f, uint32_t b, uint32_t from, uint32_t to)
+{
+	bool is_on = from == UINT32_MAX;
+	for (uint32_t i = f->blocks[b].first; i < f->blocks[b].last && f->order[i] != to; i++) {
+		const struct ir_rec *rec = &f->recs[f->order[i]];
+		bool is_quiet = rec->op == IR_LOAD || rec->op == IR_GET || rec->op == IR_PUT || rec->op == IR_PHI || rec->op == IR_BR ||
+				rec->op == IR_JMP;
+		if (is_on && !is_quiet && !dec_is_pure((enum ir_op)rec->op))
+			return false;
+		is_on |= f->order[i] == from;
+	}
+	return true;
+}
+
+/* Whether r is the tested value: it itself, or what was loaded from the same place on the only way there, and not stored to since. */
+static bool is_root(const struct trees *t, const struct tree *tr, ir_ref r)
+{
+	const struct ir_func *f = t->f;
+	const struct ir_rec *x = dec_rec(f, tr->root), *y = dec_rec(f, r);
+	if (r == tr->root || !x || !y || x->op != IR_LOAD || y->op != IR_LOAD)
+		return r == tr->root;
+	if (x->a != y->a || x->b != y->b || x->width != y->width || x->kind != y->kind || (x->flags | y->flags) & IR_F_VOLATILE)
+		return false;
+	uint32_t b = t->block_of[ir_index(tr->root)], top = t->block_of[ir_index(r)], to = ir_index(tr->root);
+	for (unsigned i = 0; i < UP_MAX && b != top; i++) {
+		if (t->g.preds.first[b + 1] - t->g.preds.first[b] != 1 || !keeps_memory(f, b, UINT32_MAX, to))
+			return false;
+		b = t->g.preds.list[t->g.preds.first[b]];
+		to = UINT32_MAX;
+	}
+	return b == top && to == UINT32_MAX && keeps_memory(f, b, ir_index(r), to);
+}
+
 /* Of the values in `in` those for which condition v holds. */
 static bool set_of_cond(struct trees *t, struct tree *tr, ir_ref v, const struct dec_values *in, struct dec_values *out)
 {
@@ -195,7 +229,7 @@ static bool set_of_cond(struct trees *t, struct tree *tr, ir_ref v, const struct
 	const struct ir_rec *rec = dec_rec(f, v);
 	if (!rec || !set_new(t, &a) || !set_new(t, &b))
 		return false;
-	if (dec_chain_of_cmp(f, rec, &c, &is_right, &number) && c.root == tr->root) {
+	if (dec_chain_of_cmp(f, rec, &c, &is_right, &number) && is_root(t, tr, c.root)) {
 		ok = dec_values_of_cmp(rec, ir_ref_width(f, rec->a), number, is_right, &a);
 		for (unsigned i = 0; i < c.cnt && ok; i++) {
 			struct dec_values swap = a;
@@ -533,6 +567,20 @@ static bool asks_again(const struct trees *t, const struct tree *tr, uint32_t b)
 	return dec_chain_of_cmp(t->f, dec_rec(t->f, v), &c, &is_right, &number) && c.root == tr->root;
 }
 
+/* Ways for two to four values side by side, with others on both sides: more than 6, and 8 at most. */
+static uint32_t narrow_cnt(const struct tree *tr)
+{
+	uint64_t mask = dec_mask(tr->width), half = mask >> 1;
+	uint32_t cnt = 0;
+	for (uint32_t i = 0; i < tr->leaf_cnt; i++) {
+		const struct dec_values *s = &tr->leaves[i].set;
+		uint64_t lo = s->spans[0].lo, hi = s->spans[0].hi;
+		bool is_at_end = !lo || hi == mask || hi == half || lo == half + 1;
+		cnt += s->cnt == 1 && hi - lo - 1 < 3 && !is_at_end;
+	}
+	return cnt;
+}
+
 static bool was_switch(const struct trees *t, const struct tree *tr, uint32_t groups)
 {
 	if (tr->has_table)
@@ -551,8 +599,8 @@ static bool was_switch(const struct trees *t, const struct tree *tr, uint32_t gr
 	for (uint32_t i = 0; i < tr->leaf_cnt; i++)
 		if (asks_again(t, tr, tr->leaves[i].to))
 			return false;
-	uint32_t cases = tr->const_cnt + 2 * tr->range_cnt;
-	return tr->const_cnt && cases > 2 && (groups > 3 || cases > 3);
+	uint32_t narrow = narrow_cnt(tr), ranges = narrow > tr->range_cnt ? narrow : tr->range_cnt, cases = tr->const_cnt + 2 * ranges;
+	return (tr->const_cnt || narrow > 1) && cases > 2 && (groups > 3 || cases > 3);
 }
 
 static int by_value(const void *x, const void *y)
@@ -561,10 +609,11 @@ static int by_value(const void *x, const void *y)
 	return a->v < b->v ? -1 : a->v > b->v;
 }
 
-/* The group every other value goes to; UINT32_MAX: too many values in several. */
-static uint32_t find_default(const struct tree *tr, uint32_t groups, uint64_t *sizes)
+/* The group every other value goes to, and another one that has as many values too many, or UINT32_MAX; UINT32_MAX: there are more of such. */
+static uint32_t find_default(const struct tree *tr, uint32_t groups, uint64_t *sizes, uint32_t *other)
 {
 	uint32_t best = 0;
+	*other = UINT32_MAX;
 	for (uint32_t i = 0; i < tr->leaf_cnt; i++) {
 		uint64_t more = dec_values_cnt(&tr->leaves[i].set), *s = &sizes[tr->leaves[i].group];
 		*s = more >= UINT64_MAX - *s ? UINT64_MAX : *s + more;
@@ -572,9 +621,54 @@ static uint32_t find_default(const struct tree *tr, uint32_t groups, uint64_t *s
 	for (uint32_t k = 1; k < groups; k++)
 		best = sizes[k] > sizes[best] ? k : best;
 	uint64_t total = 0;
-	for (uint32_t k = 0; k < groups; k++)
-		total = k == best || sizes[k] > VALUES_MAX ? total + (k != best) * (VALUES_MAX + 1ull) : total + sizes[k];
+	for (uint32_t k = 0; k < groups; k++) {
+		bool is_large = sizes[k] > VALUES_MAX;
+		if (k == best)
+			continue;
+		if (is_large && *other != UINT32_MAX)
+			return UINT32_MAX;
+		*other = is_large ? k : *other;
+		total += is_large ? 0 : sizes[k];
+	}
 	return total > VALUES_MAX ? UINT32_MAX : best;
+}
+
+/* The number below which, as kind counts, all values of group a are, and none of b's. */
+static bool is_apart(const struct tree *tr, uint32_t a, uint32_t b, uint8_t kind, uint64_t *number)
+{
+	uint64_t sign = kind == IR_CMP_SLT ? dec_mask(tr->width) - (dec_mask(tr->width) >> 1) : 0, highest = 0, lowest = UINT64_MAX;
+	for (uint32_t i = 0; i < tr->leaf_cnt; i++) {
+		const struct leaf *l = &tr->leaves[i];
+		for (uint32_t k = 0; k < l->set.cnt; k++) {
+			uint64_t lo = l->set.spans[k].lo, hi = l->set.spans[k].hi;
+			/* Over the sign's border: from one end to the other. */
+			bool is_over = sign && lo < sign && hi >= sign;
+			lo = is_over ? 0 : lo ^ sign;
+			hi = is_over ? dec_mask(tr->width) : hi ^ sign;
+			highest = l->group == a && hi > highest ? hi : highest;
+			lowest = l->group == b && lo < lowest ? lo : lowest;
+		}
+	}
+	*number = lowest ^ sign;
+	return highest < lowest;
+}
+
+/* Two groups of too many values, apart by one comparison, which comes behind the switch's default. */
+struct rest {
+	uint32_t groups[2]; /* below the number, and above */
+	uint8_t kind; /* IR_CMP_ULT, IR_CMP_SLT */
+	uint64_t number;
+};
+
+static bool find_rest(const struct tree *tr, uint32_t a, uint32_t b, struct rest *ret)
+{
+	static const uint8_t kinds[] = {IR_CMP_ULT, IR_CMP_SLT};
+	for (unsigned i = 0; i < 4; i++) {
+		*ret = (struct rest){.groups = {i & 1 ? b : a, i & 1 ? a : b}, .kind = kinds[i / 2]};
+		if (is_apart(tr, ret->groups[0], ret->groups[1], ret->kind, &ret->number))
+			return true;
+	}
+	return false;
 }
 
 /* One more way into block b, from the new block `from`, that brings what the one from `as` does. */
@@ -617,22 +711,49 @@ static uint32_t way_to(struct trees *t, const struct tree *tr, uint32_t top, uin
 	return b;
 }
 
+/* Whether a group goes straight from the block the switch will end to joins there. */
+static bool is_own_join(const struct trees *t, const struct tree *tr, uint32_t top, uint32_t group)
+{
+	for (uint32_t i = 0; i < tr->leaf_cnt; i++)
+		if (tr->leaves[i].group == group && tr->leaves[i].from == top && has_joins(t, tr->leaves[i].to))
+			return true;
+	return false;
+}
+
+static uint32_t make_rest(struct trees *t, const struct tree *tr, uint32_t top, const struct rest *two, const uint32_t *to)
+{
+	struct ir_func *f = t->f;
+	uint32_t b = ir_block_new(f, UINT64_MAX);
+	const struct ir_rec less = {.op = IR_CMP, .kind = two->kind, .width = IR_W1, .a = tr->root,
+				    .b = ir_const(f, tr->width, two->number), .c = IR_REF_NONE};
+	ir_block_begin(f, b);
+	f->cur_origin = end_of(t, top)->origin;
+	const struct ir_rec end = {.op = IR_BR, .a = ir_emit(f, &less), .b = ir_block_ref(to[two->groups[0]]), .c = ir_block_ref(to[two->groups[1]])};
+	ir_emit(f, &end);
+	return b;
+}
+
 static bool make_switch(struct trees *t, struct tree *tr, uint32_t top, uint32_t groups)
 {
 	struct ir_func *f = t->f;
 	uint64_t *sizes = ARENA_ARRAY(&t->scratch, uint64_t, groups + (size_t)1);
-	uint32_t *to = ARENA_RAW_ARRAY(&t->scratch, uint32_t, groups + (size_t)1), rest = sizes ? find_default(tr, groups, sizes) : 0, cnt = 0;
+	uint32_t *to = ARENA_RAW_ARRAY(&t->scratch, uint32_t, groups + (size_t)1), cnt = 0, other = UINT32_MAX;
+	uint32_t rest = sizes ? find_default(tr, groups, sizes, &other) : 0;
+	struct rest two = {{0}};
 	struct value *values = t->values;
 	ir_ref *list = t->list;
 	t->failed |= !sizes || !to;
 	if (t->failed || rest == UINT32_MAX)
 		return false;
 	struct ir_rec *end = &f->recs[f->order[f->blocks[top].last - 1]];
+	if (other != UINT32_MAX && (is_by_address(end) || is_own_join(t, tr, top, rest) || is_own_join(t, tr, top, other) ||
+				    !find_rest(tr, rest, other, &two)))
+		return false;
 	/* With every value a case, what else there is never comes. */
 	bool is_full = is_by_address(end) && sizes[rest] <= VALUES_MAX;
 	for (uint32_t i = 0; i < tr->leaf_cnt; i++) {
 		const struct leaf *l = &tr->leaves[i];
-		for (uint32_t k = 0; k < l->set.cnt && (is_full || l->group != rest); k++) {
+		for (uint32_t k = 0; k < l->set.cnt && (is_full || (l->group != rest && l->group != other)); k++) {
 			for (uint64_t v = l->set.spans[k].lo; cnt < VALUES_MAX; v++) {
 				values[cnt++] = (struct value){v, l->group};
 				if (v == l->set.spans[k].hi)
@@ -649,9 +770,10 @@ static bool make_switch(struct trees *t, struct tree *tr, uint32_t top, uint32_t
 		list[2 * i] = ir_const(f, tr->width, values[i].v);
 		list[2 * i + 1] = ir_block_ref(to[values[i].group]);
 	}
+	uint32_t others_to = other == UINT32_MAX ? to[rest] : make_rest(t, tr, top, &two, to);
 	end = &f->recs[f->order[f->blocks[top].last - 1]];
 	*end = (struct ir_rec){.op = IR_SWITCH, .flags = IR_F_COMPUTED, .a = tr->root, .b = ir_list(f, list, 2 * cnt), .c = 2 * cnt,
-			       .aux = is_full ? end->aux : to[rest], .origin = end->origin};
+			       .aux = is_full ? end->aux : others_to, .origin = end->origin};
 	t->made_cnt++;
 	return true;
 }

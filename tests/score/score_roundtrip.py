@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints how many programs still do what they did with the C of their functions in place of the machine code.
 
-    score_roundtrip.py --scry PATH [--suite torture|csmith|sixty] [--every N | --seeds N] [--opt -O0,-O2] [--cc gcc-12] [--match REGEX]
+    score_roundtrip.py --scry PATH [--suite torture|csmith|sixty|complaints] [--every N | --seeds N] [--opt -O0,-O2] [--cc gcc-12] [--match REGEX]
                        [--jobs N] [--work DIR] [--json] [--misses FILE] [FILE.c...]
 
 Each program is compiled, run, stripped, decompiled, and run again with every function of its own source replaced: their machine code
 is overwritten before main() (tests/data/roundtrip/rt.c), so that nothing of it can run. The same end and the same output count as the same. torture:
 the programs of gcc's own suite (package gcc-12-source) below gcc.c-torture/execute that compile and end well alone, which check
 themselves; csmith: random programs that print a checksum (package csmith); sixty: sixty functions (tests/data/roundtrip/sixty.c) as gcc and
-clang compile them, judged one by one; or the programs that are named. docs/measuring.md says
+clang compile them, judged one by one, and so are complaints (tests/data/roundtrip/complaints.c), what people found wrong with decompilers; or the programs that are named. docs/measuring.md says
 more. Exit 0 whatever the figures are; 2 usage; 4 when nothing could be measured.
 """
 
@@ -150,9 +150,9 @@ class Program:
                 return self.name, str(e)
 
 
-def sixty(args):
-    """Per compiler and level: the functions whose line is the same."""
-    source, figures = os.path.join(ROOT, "tests/data/roundtrip/sixty.c"), {}
+def by_line(args):
+    """Per compiler and level: the functions, or complaints, whose line is the same."""
+    source, figures = os.path.join(ROOT, "tests/data/roundtrip", args.suite + ".c"), {}
     for cc in ("gcc-12", "clang-14"):
         for opt in args.opt.split(","):
             if not shutil.which(cc):
@@ -169,12 +169,13 @@ def sixty(args):
                 except Bad as e:
                     why = str(e)
                 other = [line.split()[0].decode() for line in want if line not in got]
-                figures[f"{cc} {opt}"] = {"functions": len(want), "same": len(want) - len(other), "others": other, "why": why}
+                figures[f"{cc} {opt}"] = {"functions": len(want), "same": len(want) - len(other), "others": other, "why": why,
+                                          "wrong": sum(line.endswith(b" wrong") for line in want)}
     if args.json:
         print(json.dumps(figures))
     else:
         for key, f in figures.items():
-            print(f"sixty {key}: the same {f['same']} of {f['functions']}  {f['why']} {' '.join(f['others'])}")
+            print(f"{args.suite} {key}: the same {f['same']} of {f['functions']}  {f['why']} {' '.join(f['others'])}")
     return 0 if figures else 4
 
 
@@ -220,7 +221,7 @@ def csmith(args):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--scry", required=True)
-    p.add_argument("--suite", choices=("torture", "csmith", "sixty"), default="torture")
+    p.add_argument("--suite", choices=("torture", "csmith", "sixty", "complaints"), default="torture")
     p.add_argument("--every", type=int, default=1, help="every Nth program of the suite")
     p.add_argument("--seeds", type=int, default=1000)
     p.add_argument("--opt", default="-O0,-O2")
@@ -236,8 +237,8 @@ def main():
     args.scry = os.path.abspath(args.scry)
     args.work = os.path.abspath(args.work)
     os.makedirs(args.work, exist_ok=True)
-    if args.suite == "sixty":
-        return sixty(args)
+    if args.suite in ("sixty", "complaints"):
+        return by_line(args)
     args.suite = "named" if args.files else args.suite
     sources = [(os.path.abspath(f), []) for f in args.files] if args.files else list(torture(args) if args.suite == "torture" else csmith(args))
     figures, misses = {}, []
