@@ -94,6 +94,11 @@ static int run_script(struct ses_debug *s, const struct cli *c)
 	size_t cnt;
 	bool is_quit = false;
 	int status = 0;
+	uint64_t pid = ops_arg_u64(&c->args, "pid", 0);
+	char attach[32];
+	snprintf(attach, sizeof(attach), "attach %llu", (unsigned long long)pid);
+	if (pid)
+		status = run_line(s, attach, &is_quit);
 	const char *const *places = ops_arg_texts(&c->args, "break", &cnt);
 	for (size_t i = 0; i < cnt && !status; i++) {
 		struct buf line = {0};
@@ -120,6 +125,7 @@ struct debugging {
 	struct ses_debug_opts opts;
 	char **argv;
 	int argc;
+	char exe[40], *program;   /* of the process to attach to */
 };
 
 static struct err *take_words(struct debugging *t)
@@ -138,9 +144,18 @@ static struct err *take_words(struct debugging *t)
 	/* What is fetched is the server's word for it. */
 	if (t->file && ses_is_remote(t->file))
 		return err_fix(err_new(ERR_INVALID, "%s: a server comes first, and only one", t->file), "scry debug connect://HOST:PORT/PATH");
+	/* Of a process here the program is known. */
+	uint64_t pid = ops_arg_u64(&t->c.args, "pid", 0);
+	snprintf(t->exe, sizeof(t->exe), "/proc/%llu/exe", (unsigned long long)pid);
+	if (!t->file && !t->opts.where && pid) {
+		t->program = realpath(t->exe, NULL);
+		if (!t->program)
+			return err_os(errno, "process %llu", (unsigned long long)pid);
+		t->file = t->program;
+	}
 	if (!t->file && !t->opts.where)
 		return err_fix(err_new(ERR_INVALID, "neither a server nor a program"),
-			       "scry debug -- PROGRAM, or scry debug connect://HOST:PORT [FILE]");
+			       "scry debug -- PROGRAM, scry debug -p PID, or scry debug connect://HOST:PORT [FILE]");
 	t->opts.argv = (const char *const *)t->argv;
 	t->opts.argc = (size_t)t->argc;
 	return NULL;
@@ -198,5 +213,6 @@ int cli_debug(int argc, char **argv)
 	ses_debug_close(s);
 	ses_close(target);
 	arena_fini(&t.c.arena);
+	free(t.program);
 	return status;
 }

@@ -307,6 +307,7 @@ static const struct ops_param p_debug[] = {
 	 .help = "stop there: NAME, ADDR, FUNC:LINE, FILE:LINE"},
 	{.name = "execute", .type = OPS_STRING, .is_repeated = true, .letter = 'e', .value = "COMMAND",
 	 .help = "do this and, after the last one, end"},
+	{.name = "pid", .type = OPS_INT, .letter = 'p', .value = "PID", .help = "attach to this process, here or of the server's machine"},
 	{.name = "trace", .type = OPS_STRING, .value = "LOG", .help = "step from the first stop on, and write what each step did there"},
 	{.name = "timeout", .type = OPS_INT, .value = "S", .help = "give a server up that says nothing for so many seconds (10)"},
 	{NULL}};

@@ -246,6 +246,23 @@ static struct err *take_end(struct ses_debug *s)
 	return NULL;
 }
 
+/* Another program took the place of the one that ran, or the same one began anew. */
+static struct err *take_exec(struct ses_debug *s)
+{
+	struct err *e = debug_learn(s->d);
+	ses_debug_unplace_all(s);
+	for (size_t i = 0; i < s->objects.cnt; i++)
+		ses_debug_object_fini(&s->objects.data[i]);
+	s->objects.cnt = 0;
+	s->has_slide = false;
+	if (!e)
+		e = find_slide(s);
+	s->is_other = s->has_slide && !ses_debug_is_own(s);
+	s->has_slide &= !s->is_other;
+	unsigned left;
+	return e || s->is_other ? e : ses_debug_place_all(s, &left);
+}
+
 struct err *ses_debug_after(struct ses_debug *s)
 {
 	struct debug *d = s->d;
@@ -255,8 +272,10 @@ struct err *ses_debug_after(struct ses_debug *s)
 		return take_end(s);
 	if (d->state != DEBUG_STOPPED)
 		return NULL;
-	struct err *e = debug_look(d);
-	if (!e && !s->has_slide)
+	struct err *e = strcmp(d->stop.reason, "exec") != 0 ? NULL : take_exec(s);
+	if (!e)
+		e = debug_look(d);
+	if (!e && !s->has_slide && !s->is_other)
 		e = find_place(s);
 	struct debug_want *w = d->stop.break_id ? ses_debug_want_of(s, d->stop.break_id) : NULL;
 	if (!e && w && d->stop.has_watch) {
@@ -295,7 +314,7 @@ struct err *ses_debug_launch(struct ses_debug *s, const char *const *argv, size_
 	if (!e)
 		e = debug_launch(s->d, argv, argc);
 	s->is_ours |= !e;
-	s->has_frames = s->has_objects = s->has_slide = false;
+	s->has_frames = s->has_objects = s->has_slide = s->is_other = false;
 	/* Nobody looks at it here: it goes on at once. */
 	if (!e && s->d->state == DEBUG_STOPPED)
 		e = find_place(s);

@@ -142,17 +142,49 @@ static struct err *do_continue(struct command_call *c)
 	return say_stop(c, e ? e : ses_debug_after(c->s));
 }
 
+/* "SIGUSR1", "usr1", "10"; -1. */
+static int signal_of(const char *word)
+{
+	for (int i = 1; i < 32; i++) {
+		const char *name = ses_debug_signal_name(i);
+		if (name && (!strcasecmp(name, word) || !strcasecmp(name + 3, word)))
+			return i;
+	}
+	return isdigit((unsigned char)*word) ? (int)strtoul(word, NULL, 10) & 0x7f : -1;
+}
+
+static void put_signal_name(int sig, struct buf *out)
+{
+	const char *name = ses_debug_signal_name(sig);
+	if (name)
+		buf_printf(out, " %s", name);
+	else
+		buf_printf(out, " %d", sig);
+}
+
+/* handle [SIGNAL stop|pass] */
+static struct err *do_handle(struct command_call *c)
+{
+	const char *word = next_word(c), *what = next_word(c);
+	struct debug *d = c->s->d;
+	int sig = *word ? signal_of(word) : 0;
+	bool is_pass = !strcmp(what, "pass");
+	if (*word && (sig < 1 || sig > 63 || sig == 5 || (!is_pass && strcmp(what, "stop") != 0)))
+		return usage("handle [SIGNAL stop|pass]");
+	if (*word)
+		return debug_pass_signals(d, is_pass ? d->passed | 1ull << sig : d->passed & ~(1ull << sig));
+	buf_add_str(c->out, "passed on without a stop:");
+	for (int i = 1; i < 64; i++)
+		if (d->passed >> i & 1)
+			put_signal_name(i, c->out);
+	buf_add_ch(c->out, '\n');
+	return NULL;
+}
+
 static struct err *do_signal(struct command_call *c)
 {
 	const char *word = next_word(c);
-	int sig = -1;
-	for (int i = 0; i < 32; i++) {
-		const char *name = ses_debug_signal_name(i);
-		if (i && name && (!strcasecmp(name, word) || !strcasecmp(name + 3, word)))
-			sig = i;
-	}
-	if (sig < 0 && isdigit((unsigned char)*word))
-		sig = (int)strtoul(word, NULL, 10) & 0x7f;
+	int sig = signal_of(word);
 	if (sig < 0)
 		return usage("signal 0|NUMBER|NAME");
 	ses_debug_moved(c->s);
@@ -726,6 +758,7 @@ static const struct command {
 	{"thread", "t", do_thread, 0, false, false, "ID", "look at this one"},
 	{"images", "image", do_images, 0, false, false, "[list]", "what is loaded where"},
 	{"signal", NULL, do_signal, 0, false, true, "0|NUMBER|NAME", "go on with this signal in place of the one that stopped it"},
+	{"handle", NULL, do_handle, 0, false, false, "[SIGNAL stop|pass]", "which signals stop it"},
 	{"record", NULL, do_record, 0, false, false, "FILE [STEPS]|off", "step from here on, and write what each step did there"},
 	{"status", NULL, do_status, 0, false, false, "", "why it stands still, and where"},
 	{"counts", NULL, do_counts, 0, false, false, "", "what was asked of the server so far"},

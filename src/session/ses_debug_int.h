@@ -56,6 +56,7 @@ struct ses_debug {
 	struct debug_object own;      /* the database's file, for its unwind tables */
 	uint64_t slide;        /* live minus database */
 	bool has_slide;
+	bool is_other;         /* the process runs another program than the database's */
 	VEC(struct debug_object) objects;
 	bool has_objects;      /* of this stop */
 	VEC(struct debug_want) wants;
@@ -136,6 +137,8 @@ void ses_debug_put_log(const struct ses_debug *s, struct buf *out);
 void ses_debug_put_where(struct ses_debug *s, uint64_t live, struct buf *out);
 /* Whether the running target has an address of the database: what is imported has a made-up one, and is in some other object. */
 bool ses_debug_is_in_target(const struct ses_snap *sn, uint64_t va);
+/* Whether what lies in the target where the database's file would begins as that file does; true also where that file is not here. */
+bool ses_debug_is_own(struct ses_debug *s);
 /* The database's address; false: it is not of it. */
 bool ses_debug_to_va(const struct ses_debug *s, uint64_t live, uint64_t *ret);
 /* A function of a loaded object. */

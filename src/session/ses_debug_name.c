@@ -173,6 +173,25 @@ bool ses_debug_to_va(const struct ses_debug *s, uint64_t live, uint64_t *ret)
 	return true;
 }
 
+/* The database's own description may come without the file's tables. */
+static const struct fmt_bin *own_bin(struct ses_debug *s)
+{
+	if (!s->own.path && s->own_path) {
+		s->own.path = strdup(s->own_path);
+		if (s->own.path && !open_file(&s->own, s->own_path))
+			forget_file(&s->own);
+	}
+	return s->own.bin;
+}
+
+bool ses_debug_is_own(struct ses_debug *s)
+{
+	if (!own_bin(s))
+		return true;
+	s->own.base = s->slide;
+	return is_same(s, &s->own);
+}
+
 static struct debug_object *object_at(struct ses_debug *s, uint64_t live)
 {
 	if (s->d->state == DEBUG_STOPPED)
@@ -247,14 +266,8 @@ const struct fmt_bin *ses_debug_bin(void *ctx, uint64_t live, uint64_t *ret_base
 	struct ses_debug *s = ctx;
 	uint64_t va;
 	if (ses_debug_to_va(s, live, &va)) {
-		/* The database's own description may come without the file's tables. */
-		if (!s->own.path && s->own_path) {
-			s->own.path = strdup(s->own_path);
-			if (s->own.path && !open_file(&s->own, s->own_path))
-				forget_file(&s->own);
-		}
 		*ret_base = s->slide;
-		return s->own.bin;
+		return own_bin(s);
 	}
 	const struct debug_object *o = object_at(s, live);
 	if (!o || !o->bin)

@@ -35,6 +35,8 @@ static void put_why(struct ses_debug *s, struct buf *out)
 		buf_add_str(out, out->len > before ? " was touched" : "was touched");
 		if (w && w->was != w->is)
 			buf_printf(out, ", 0x%llx became 0x%llx,", (unsigned long long)w->was, (unsigned long long)w->is);
+	} else if (!strcmp(t->reason, "exec")) {
+		buf_add_str(out, "another program begins");
 	} else if (w) {
 		buf_printf(out, "breakpoint %u", w->id);
 	} else if (t->signal == 5 || !t->signal || t->signal == 19) {

@@ -371,6 +371,68 @@ def lldb_platform(tool, program):
     return None
 
 
+FORKS = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int in_child(int n) { return n + 1; }
+int in_parent(int n) { return n + 2; }
+int main(int argc, char **argv)
+{
+	int st;
+	if (argc > 1 && !strcmp(argv[1], "other"))
+		execl("/bin/echo", "echo", "from", "another", NULL);
+	if (argc > 1 && !strcmp(argv[1], "same"))
+		execl("/proc/self/exe", argv[0], NULL);
+	pid_t p = fork();
+	if (!p)
+		_exit(in_child(5));
+	waitpid(p, &st, 0);
+	p = vfork();
+	if (!p)
+		_exit(3);
+	waitpid(p, &st, 0);
+	printf("%d\n", in_parent(WEXITSTATUS(st)));
+	return 0;
+}
+"""
+
+
+def forks(kind):
+    """A program that forks and becomes another one."""
+    program = os.path.join(WORK, "forks")
+    if not os.path.exists(program):
+        with open(program + ".c", "w") as f:
+            f.write(FORKS)
+        subprocess.run(["gcc", "-g", "-O0", "-w", "-o", program, program + ".c"], check=True)
+    r = debug(Server(kind, program), ["break in_child", "break in_parent", "run", "backtrace", "continue"])
+    has(f"{kind}: children run on, and that they end stops nothing", r, "^breakpoint 2 at 0x[0-9a-f]+ in_parent", "^#1 0x[0-9a-f]+ main", "^exited with status 0$")
+    ok(r.printed.split()[-1:] == ["5"] or "5" in r.printed.split(), f"{kind}: and the program is as it was", r.printed)
+    r = debug(Server(kind, program), ["handle", "handle sigchld stop", "break main", "run", "continue", "signal 0", "kill"])
+    has(f"{kind}: unless it is asked for", r, "^passed on without a stop: SIGALRM SIGCHLD", "^SIGCHLD at 0x")
+    r = debug(Server(kind, program, "same"), ["break main", "run", "continue", "continue", "backtrace", "delete", "continue"], "same")
+    has(f"{kind}: the same program anew keeps its breakpoints", r, "^another program begins at 0x", "^#0 0x[0-9a-f]+ main", "^exited with status 0$")
+    same(f"{kind}: at their places", len(re.findall("^breakpoint 1 at 0x[0-9a-f]+ main", r.stdout, re.M)), 2)
+    r = debug(Server(kind, program, "other"), ["break main", "run", "continue", "status", "print 0x555555555555", "continue"], "other")
+    has(f"{kind}: of another program no place is named as in this one", r, "^another program begins at 0x", r"^0x555555555555 \d+$", "^exited with status 0$")
+    ok("from another" in r.printed, f"{kind}: and it runs", r.printed, r.stderr)
+
+
+def attached():
+    p = subprocess.Popen(["sleep", "1000"])
+    r = subprocess.run([SCRY, "debug", "-p", str(p.pid), "-e", "backtrace", "-e", "detach"], capture_output=True, text=True, timeout=WAIT_S)
+    if "not permitted" in r.stderr or "denied" in r.stderr:
+        skip("-p takes a process", r.stderr.strip()[:80])
+    else:
+        has("-p takes a process, with its program", r, "^stopped at 0x", "^#0 0x", "^detached$")
+        same("and lets it go", (p.poll(), r.returncode), (None, 0))
+    p.kill()
+    p.wait()
+    r = subprocess.run([SCRY, "debug", "-p", str(p.pid), "-e", "status"], capture_output=True, text=True, timeout=WAIT_S)
+    ok(r.returncode and f"process {p.pid}" in r.stderr, "one that is gone: a reason", r.stdout, r.stderr)
+
+
 def made_up(program):
     """Imports have places behind the end of their file, where in memory something else may lie: the heap, the next library."""
     libc = [w for w in subprocess.run(["ldd", program], capture_output=True, text=True).stdout.split() if "/libc.so" in w][0]
@@ -703,6 +765,10 @@ def main():
         if kind != "qemu-x86_64":
             interrupts(kind, program, "tbreak main", "run", f"record {os.path.join(WORK, 'spin.log')}")
     made_up(program)
+    for kind in ("here", "gdbserver"):
+        if kind == "here" or shutil.which(kind):
+            forks(kind)
+    attached()
     for tool in ("lldb-server-14", "lldb-server-19"):
         lldb_platform(tool, program)
     over_ssh(program)

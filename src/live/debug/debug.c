@@ -29,6 +29,25 @@ int debug_signal_put(const struct debug *d, int sig)
 	return sig;
 }
 
+void debug_ask_passed(struct debug *d, struct debug_batch *b)
+{
+	_cleanup_buf_ struct buf list = {0};
+	if (!d->features.has_pass_signals)
+		return;
+	for (int sig = 1; sig < 64; sig++)
+		if (d->passed >> sig & 1)
+			buf_printf(&list, "%s%x", list.len ? ";" : "", (unsigned)debug_signal_put(d, sig));
+	debug_ask(b, "QPassSignals:%.*s", (int)list.len, list.len ? list.data : "");
+}
+
+struct err *debug_pass_signals(struct debug *d, uint64_t signals)
+{
+	_cleanup_batch_ struct debug_batch b = {0};
+	d->passed = signals;
+	debug_ask_passed(d, &b);
+	return b.out_ends.cnt && d->state == DEBUG_STOPPED ? debug_link_run(&d->link, &b) : NULL;
+}
+
 struct err *debug_refused(struct gdb_span reply, const char *what)
 {
 	_cleanup_buf_ struct buf text = {0};
@@ -54,6 +73,12 @@ void debug_forget(struct debug *d)
 	d->has_threads = false;
 	if (d->valid)
 		memset(d->valid, 0, DEBUG_REG_MAX);
+}
+
+static void forget_process(struct debug *d)
+{
+	d->entry_va = d->phdr_va = 0;
+	d->is_learned = d->has_modules = d->list_is_long = false;
 }
 
 static void copy_span(char *out, size_t cap, struct gdb_span s)
@@ -108,6 +133,8 @@ static void take_pair(struct debug *d, struct gdb_span key, struct gdb_span valu
 		take_threads(d, value, pcs);
 	} else if (gdb_span_is(key, "reason")) {
 		copy_span(d->stop.reason, sizeof(d->stop.reason), value);
+	} else if (gdb_span_is(key, "exec")) {
+		copy_span(d->stop.reason, sizeof(d->stop.reason), key);
 	} else if (gdb_span_is(key, "watch") || gdb_span_is(key, "rwatch") || gdb_span_is(key, "awatch")) {
 		d->stop.has_watch = gdb_is_hex(value, &d->stop.watch_va);
 	} else if (gdb_span_is(key, "description")) {
@@ -171,6 +198,13 @@ struct err *debug_take_stop(struct debug *d, struct gdb_span s)
 			take_pair(d, key, value, pcs);
 	if (d->stopped[0])
 		memcpy(d->current, d->stopped, sizeof(d->current));
+	/* Of the program that it was nothing is left. */
+	if (!strcmp(d->stop.reason, "exec")) {
+		forget_process(d);
+		for (size_t i = 0; i < d->breaks.cnt; i++)
+			d->breaks.data[i].is_in = false;
+		d->stale.cnt = 0;
+	}
 	d->stop.has_pc = d->has_regs && d->valid[d->regs.pc] && debug_pc(d, &d->stop.pc);
 	return NULL;
 }
@@ -240,6 +274,8 @@ struct err *debug_open(const struct debug_opts *o, struct debug **ret)
 	d->link.output = o->output;
 	d->link.output_ctx = o->output_ctx;
 	d->arch = o->arch;
+	/* SIGALRM, SIGCHLD, SIGURG, SIGVTALRM, SIGPROF, SIGWINCH, SIGIO. */
+	d->passed = 1u << 14 | 1u << 17 | 1u << 23 | 1u << 26 | 1u << 27 | 1u << 28 | 1u << 29;
 	struct err *e = debug_link_begin(&d->link, link, &o->wait);
 	if (!e)
 		e = debug_values_init(d);
@@ -298,12 +334,6 @@ void debug_close(struct debug *d)
 void debug_interrupt(struct debug *d)
 {
 	debug_link_interrupt(&d->link);
-}
-
-static void forget_process(struct debug *d)
-{
-	d->entry_va = d->phdr_va = 0;
-	d->is_learned = d->has_modules = d->list_is_long = false;
 }
 
 /* `vRun;hex;hex`, else LLDB's `A` and what it stopped with. */

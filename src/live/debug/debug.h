@@ -33,7 +33,7 @@ struct debug_thread {
 struct debug_stop {
 	int signal;            /* Linux' number; 5 for steps and breakpoints */
 	int status;            /* of DEBUG_EXITED */
-	char reason[24];       /* the server's word: "breakpoint", "trace", "watchpoint", ...; "" unsaid */
+	char reason[24];       /* the server's word: "breakpoint", "trace", "watchpoint", "exec", ...; "" unsaid */
 	bool has_watch;
 	uint64_t watch_va;
 	bool has_pc;
@@ -93,6 +93,8 @@ struct debug {
 	bool is_platform;      /* lldb-server's platform mode, which debugs nothing but starts servers that do: debug_spawn() */
 	bool is_scry;          /* our own server: what is asked behind an order to go on is answered at the stop, and it steps over breakpoints */
 	const struct arch *arch;
+
+	uint64_t passed;       /* bit n: signal n, Linux' number, goes to the target without stopping it */
 
 	enum debug_state state;
 	struct debug_stop stop;
@@ -155,6 +157,8 @@ _must_use_ struct err *debug_kill(struct debug *d);
 
 /* --- what a stopped target looks like (debug_state.c, debug_mem.c) --- */
 
+/* What there is to know of a process from its beginning on; asks but once of each. */
+_must_use_ struct err *debug_learn(struct debug *d);
 /* Everything a person sees of it, in one batch: registers, threads, the pages around pc, sp and fp. */
 _must_use_ struct err *debug_look(struct debug *d);
 /* A register of the current thread, little-endian at most 8 bytes of it; false when it cannot be had. */
@@ -208,6 +212,9 @@ _must_use_ struct err *debug_break_enable(struct debug *d, uint32_t id, bool is_
 struct debug_break *debug_break_find(struct debug *d, uint32_t id);
 /* One of code that is on, null: none is there. */
 struct debug_break *debug_break_at(struct debug *d, uint64_t va);
+
+/* Signals that do not stop the target: bits by Linux' numbers. What programs use as a clock, or to hear of children, to begin with. */
+_must_use_ struct err *debug_pass_signals(struct debug *d, uint64_t signals);
 
 /* Runs until something stops it. `signal`: to deliver, 0 none, -1 the one that it stopped with. */
 _must_use_ struct err *debug_continue(struct debug *d, int signal);

@@ -29,8 +29,6 @@ _must_use_ struct err *debug_values_init(struct debug *d);
 struct debug_learning { bool is_asked; size_t x, xml, auxv; };
 void debug_ask_learning(struct debug *d, struct debug_batch *b, struct debug_learning *ret);
 _must_use_ struct err *debug_take_learning(struct debug *d, const struct debug_batch *b, const struct debug_learning *l);
-/* Both at once; nothing is asked twice of a process. */
-_must_use_ struct err *debug_learn(struct debug *d);
 /* The words of an auxiliary vector. */
 void debug_take_auxv(struct debug *d, const struct buf *text);
 /* Adds to a batch that temporary breakpoints go and lifted ones come back. */
@@ -49,6 +47,8 @@ _must_use_ struct err *debug_take_page(struct debug *d, uint64_t va, const struc
 void debug_ask_go(struct debug *d, struct debug_batch *b, bool is_step, int signal);
 /* Sends the batch, whose last request lets the target run, and takes the stop. */
 _must_use_ struct err *debug_go(struct debug *d, struct debug_batch *b);
+/* Tells the server of signals that it need not stop for, where it takes that. */
+void debug_ask_passed(struct debug *d, struct debug_batch *b);
 /* The signal in gdb's numbers, or the server's own. */
 int debug_signal_put(const struct debug *d, int linux_signal);
 int debug_signal_read(const struct debug *d, int signal);

@@ -160,11 +160,20 @@ static bool is_plain_step(const struct debug *d)
 	return d->state == DEBUG_STOPPED && d->stop.signal == 5 && !d->stop.has_watch;
 }
 
+/* A signal that is the target's alone; it goes on with it. */
+static bool is_passed(const struct debug *d)
+{
+	int sig = d->stop.signal;
+	return d->state == DEBUG_STOPPED && sig > 0 && sig < 64 && sig != 5 && d->passed >> sig & 1;
+}
+
 /* What stopped it: counts hits. False: it is to go on, by its count or its condition. */
 static bool judge_stop(struct debug *d)
 {
 	uint64_t pc;
 	struct debug_break *k = NULL;
+	if (is_passed(d))
+		return false;
 	if (d->state != DEBUG_STOPPED || d->stop.signal != 5)
 		return true;
 	if (d->stop.has_watch) {
@@ -274,7 +283,7 @@ struct err *debug_continue(struct debug *d, int sig)
 	DEBUG_STOPPED_ONLY(d);
 	struct err *e = go_once(d, &(struct temps){.cnt = 0}, pending_signal(d, sig));
 	for (int i = 0; !e && i < MAX_PASSES && !judge_stop(d); i++)
-		e = go_once(d, &(struct temps){.cnt = 0}, 0);
+		e = go_once(d, &(struct temps){.cnt = 0}, is_passed(d) ? d->stop.signal : 0);
 	return e;
 }
 
@@ -282,6 +291,8 @@ struct err *debug_step_insn(struct debug *d)
 {
 	DEBUG_STOPPED_ONLY(d);
 	struct err *e = step_off(d, pending_signal(d, -1));
+	for (int i = 0; !e && i < MAX_PASSES && is_passed(d); i++)
+		e = step_off(d, d->stop.signal);
 	if (!e)
 		(void)judge_stop(d);
 	return e;
@@ -320,6 +331,10 @@ struct err *debug_run_to(struct debug *d, const struct debug_place *places, size
 		sig = 0;
 		if (e)
 			return e;
+		if (is_passed(d)) {
+			sig = d->stop.signal;
+			continue;
+		}
 		*ret_hit = place_hit(d, places, cnt, thread);
 		uint64_t pc;
 		if (*ret_hit >= 0 || d->state != DEBUG_STOPPED || d->stop.signal != 5 || d->stop.has_watch || !debug_pc(d, &pc)) {

@@ -68,6 +68,7 @@ void debug_ask_learning(struct debug *d, struct debug_batch *b, struct debug_lea
 		if (d->features.has_target_xml)
 			ret->xml = debug_ask_xfer(d, b, "features", "target.xml", 0);
 	}
+	debug_ask_passed(d, b);
 	if (d->features.has_auxv)
 		ret->auxv = debug_ask_xfer(d, b, "auxv", "", 0);
 }

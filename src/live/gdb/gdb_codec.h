@@ -157,7 +157,7 @@ struct gdb_features {
 	bool has_noack;	      /* QStartNoAckMode+ */
 	bool has_echo;	      /* qEcho+ */
 	bool has_multiprocess, has_vcont, has_swbreak, has_hwbreak;
-	bool has_target_xml, has_auxv, has_libraries_svr4, has_exec_file, has_memory_map;
+	bool has_target_xml, has_auxv, has_libraries_svr4, has_exec_file, has_memory_map, has_pass_signals;
 	bool has_binary_upload; /* `x` of GDB: `b` before the data */
 	bool is_lldb;		/* LLDB's extensions are among them */
 	bool is_scry;		/* our own server, whose extensions gdb_codec.h names */

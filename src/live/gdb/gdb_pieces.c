@@ -148,6 +148,7 @@ void gdb_features_read(struct gdb_span reply, struct gdb_features *ret)
 		{"qXfer:libraries-svr4:read+", &ret->has_libraries_svr4},
 		{"qXfer:exec-file:read+", &ret->has_exec_file},
 		{"qXfer:memory-map:read+", &ret->has_memory_map},
+		{"QPassSignals+", &ret->has_pass_signals},
 		{"binary-upload+", &ret->has_binary_upload},
 		{"QListThreadsInStopReply+", &ret->is_lldb},
 		{"QThreadSuffixSupported+", &ret->is_lldb},

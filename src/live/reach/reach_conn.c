@@ -497,7 +497,7 @@ static struct err *greet(struct reach_conn *c)
 	struct err *e = send_as(c, (struct request){.own = OWN_HELLO});
 	if (e)
 		return e;
-	buf_add_str(reach_begin(c), "qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386");
+	buf_add_str(reach_begin(c), "qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;exec-events+;xmlRegisters=i386");
 	return send_as(c, (struct request){.own = OWN_FEATURES});
 }
 
