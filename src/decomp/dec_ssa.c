@@ -622,12 +622,22 @@ static void put_jump_out(struct ssa *s, const struct ir_rec *rec)
 	dec_put_rec(&s->b, &jump);
 }
 
+/* Of a value and a number the value. */
+static ir_ref base_of(const struct ssa *s, ir_ref r)
+{
+	const struct ir_rec *rec = dec_rec(s->b.f, r);
+	uint64_t by;
+	return rec && rec->op == IR_ADD && ir_const_get(s->b.f, rec->b, &by) ? rec->a : r;
+}
+
 static void put_return(struct ssa *s, const struct ir_rec *rec)
 {
 	struct dec_set set = s->self ? left_of(s) : ends_of(s);
 	uint32_t sp = s->number[s->f->machine->sp_loc];
 	if (s->self) {
-		s->is_lost |= rec->aux != 0;
+		/* What was pushed is no return address of ours. */
+		bool is_pushed = s->def[sp] != s->entry_sp && base_of(s, s->def[sp]) == base_of(s, s->entry_sp);
+		s->is_lost |= rec->aux != 0 || is_pushed;
 		s->def[sp] = moved(s, s->def[sp], s->d->conv.ptr_bytes);
 	}
 	put_state(s, &set);

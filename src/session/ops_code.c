@@ -49,6 +49,11 @@ static void out_code(struct ops_req *rq, const struct ses_c *c)
 		if (strcmp(c->verified, "not_run"))
 			buf_printf(o->buf, "/* verify: %s on %u inputs, %u of %u blocks and %u of %u edges reached */\n", c->verified, c->inputs,
 				   c->blocks_hit, c->blocks, c->edges_hit, c->edges);
+		if (c->stops.len) {
+			buf_add_str(o->buf, "/* partial:\n");
+			buf_add(o->buf, c->stops.s, c->stops.len);
+			buf_add_str(o->buf, "*/\n");
+		}
 		buf_add(o->buf, c->text.s, c->text.len);
 		return;
 	}
@@ -66,6 +71,10 @@ static void out_code(struct ops_req *rq, const struct ses_c *c)
 	json_strn(j, c->text.s, c->text.len);
 	json_key(j, "warnings");
 	json_arr(j);
+	for (const char *s = c->stops.s, *end = s + c->stops.len, *nl; s < end; s = nl + 1) {
+		nl = memchr(s, '\n', (size_t)(end - s));
+		json_strn(j, s, (size_t)(nl - s));
+	}
 	json_end_arr(j);
 	json_key(j, "status");
 	json_str(j, c->status);

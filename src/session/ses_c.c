@@ -503,13 +503,14 @@ struct err *ses_decompile(struct ses_snap *sn, const struct ses_call *call, uint
 		ret->addr = code.va;
 		ret->insn_cnt = code.insn_cnt;
 		ret->unlifted_cnt = code.generic_cnt;
-		if (code.bad_cnt)
-			ret->status = "partial";
+		ret->status = code.stops.len ? "partial" : "full";
+		const char *stops = arena_strndup(a, code.stops.len ? code.stops.data : "", code.stops.len);
+		ret->stops = ses_text_cstr(stops ? stops : "");
 		const char *name = arena_strndup(a, code.name, strlen(code.name));
 		const char *prototype = arena_strndup(a, code.prototype, strlen(code.prototype));
 		ret->name = ses_text_cstr(name);
 		ret->prototype = ses_text_cstr(prototype);
-		e = name && prototype && code.text.len < UINT32_MAX ? make(&m, call) : &err_nomem;
+		e = name && prototype && stops && code.text.len < UINT32_MAX ? make(&m, call) : &err_nomem;
 		if (!e)
 			e = find_verdict(&m, call);
 	}

@@ -17,6 +17,7 @@ void ses_code_fini(struct ses_code *c)
 {
 	buf_fini(&c->defines);
 	buf_fini(&c->text);
+	buf_fini(&c->stops);
 	free(c->callees.data);
 	cprint_map_fini(&c->map);
 }
@@ -198,6 +199,33 @@ static void find_words(const struct ir_func *f, struct ses_code *c)
 	}
 }
 
+static bool is_start(void *ctx, uint64_t va);
+
+/* Whether `r` is an address of code, as far as it is known without running anything. */
+static bool is_code_at(struct names *n, const struct ir_func *f, ir_ref r, uint64_t *va)
+{
+	if (ir_tag(r) == IR_TAG_VALUE && ir_index(r) < f->rec_cnt && f->recs[ir_index(r)].op == IR_GADDR)
+		r = f->recs[ir_index(r)].a;
+	if (!ir_const_get(f, r, va))
+		return false;
+	int seg = space_seg_of_va(n->sn->space, *va);
+	return seg >= 0 && n->sn->space->segs[seg].perm & FMT_X && !n->sn->space->segs[seg].is_extern;
+}
+
+/* What of a function no C can be given for: code that was not found to be one, and code that is written to. */
+static void find_stops(struct names *n, const struct ir_func *f, struct ses_code *c)
+{
+	for (uint32_t i = 0; i < f->order_cnt; i++) {
+		const struct ir_rec *r = &f->recs[f->order[i]];
+		uint64_t va, at = r->origin < f->origin_cnt ? f->origins[r->origin].va : f->va;
+		bool is_jump = r->op == IR_CALL || r->op == IR_IJMP;
+		if ((!is_jump && r->op != IR_STORE) || !is_code_at(n, f, r->a, &va) || (is_jump && is_start(n, va)))
+			continue;
+		buf_printf(&c->stops, "0x%llx: %s 0x%llx, %s\n", (unsigned long long)at, is_jump ? "goes to" : "writes to", (unsigned long long)va,
+			   is_jump ? "where no function begins: it is run as it is there" : "which is code: what it becomes is not shown");
+	}
+}
+
 static void callee_of(void *ctx, uint64_t va, struct dec_callee *ret)
 {
 	const struct names *n = ctx;
@@ -309,10 +337,15 @@ static struct err *print(struct names *names, struct ir_func *f, struct cprint_o
 		e = cprint_func(made.f, opts, &ret->text, wants_map ? &ret->map : NULL);
 		opts->is_plain = NULL;
 		ret->level = is_plain && made.level < DEC_L2 ? DEC_L2 : made.level;
+		if (!e && wants_map)
+			find_stops(names, made.f, ret);
 	}
 	if (!e || e == &err_nomem)
 		return e;
+	buf_printf(&ret->stops, "0x%llx: as it was lifted, without the passes: %s\n", (unsigned long long)names->func_va, e->text);
 	err_free(e);
+	if (wants_map)
+		find_stops(names, f, ret);
 	return print_lifted(names, f, opts, wants_map, ret);
 }
 
@@ -327,6 +360,7 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 		return err_new(ERR_NOT_FOUND, "there is no function %u", func);
 	ret->va = names->func_va = space_va(sn->space, funcs[func].loc);
 	ret->word_cnt = 0;
+	ret->stops.len = 0;
 	ret->callees.cnt = 0;
 	names->code = ret;
 	ses_code_name(sn, func, ret->name, sizeof(ret->name));
@@ -347,6 +381,8 @@ static struct err *make(struct names *names, uint32_t func, bool wants_map, stru
 		ret->insn_cnt = stats.insn_cnt;
 		ret->generic_cnt = stats.generic_cnt;
 		ret->bad_cnt = stats.bad_cnt;
+		if (stats.bad_cnt)
+			buf_printf(&ret->stops, "0x%llx: %u bytes are no instruction\n", (unsigned long long)names->func_va, stats.bad_cnt);
 	}
 	return e || !ret->has_failed ? e : &err_nomem;
 }

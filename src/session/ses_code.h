@@ -17,6 +17,7 @@ struct ses_code {
 	struct ir_sig sig;
 	VEC(uint32_t) callees; /* functions it calls by their names, so they have to be declared before */
 	bool has_failed;
+	struct buf stops;    /* where the C is not all of the function, and why: a line each, ended by newlines; empty: it is all */
 	struct buf defines;  /* what names in it stand for: comes before it */
 	struct buf text;     /* the definition */
 	struct cprint_map map;

@@ -326,7 +326,8 @@ struct ses_c {
 	uint64_t addr;         /* of the function */
 	struct ses_text name, prototype, text;
 	const char *level;     /* "L4": how far from the machine, docs/ops.md */
-	const char *status;    /* "full"; "partial": with bytes that are no instruction */
+	const char *status;    /* "full"; "partial": `stops` says where it is not */
+	struct ses_text stops; /* lines ended by newlines: an address, and why the C is not all of the function there */
 	const char *verified;  /* "not_run", "equal", ...: what is known of this very C, and how much of it the inputs reached */
 	uint32_t inputs, blocks, blocks_hit, edges, edges_hit;
 	uint32_t insn_cnt, unlifted_cnt;
