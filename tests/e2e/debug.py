@@ -593,7 +593,18 @@ def nested(req, conn):
     return packet(f'l<target><xi:include href="{n + 1}.xml"/></target>')
 
 
+def platform_says(reply):
+    """A server that looks like lldb-server's platform, and answers so when it is to start a debug server."""
+    return {"qSupported": packet("PacketSize=131072;QStartNoAckMode+;qEcho+;native-signals+"), "vCont?": packet(""), "?": packet(""), "qLaunchGDBServer": reply}
+
+
 BAD = {
+    "starts no debug server": (platform_says(packet("E09")), "status", None),
+    "starts one at no port": (platform_says(packet("pid:1;port:0;")), "status", None),
+    "starts one at a port that is none": (platform_says(packet("pid:1;port:4294967296;")), "status", None),
+    "starts one at a socket": (platform_says(packet("pid:1;port:0;socket_name:" + "2f" * 60 + ";")), "status", None),
+    "starts one where nobody is": (platform_says(packet("pid:1;port:1;")), "status", None),
+    "never says where it starts one": (platform_says(b""), "status", None),
     "says nothing at all": ({"QStartNoAckMode": b""}, "status", None),
     "says nothing to one request": ({"vCont?": b""}, "status", None),
     "sends half a packet": ({"vCont?": b"$vCont;c"}, "status", None),

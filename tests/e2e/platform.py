@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -582,8 +583,24 @@ def test_harm():
     ok(ended, "a client that is neither LLDB nor stays ends with what it killed")
     for s in bad:
         s.close()
-    c = p.client()
-    same(c.ask("qEcho:z"), b"qEcho:z", "and the server is there")
+    # More than it has processes for: those that are there are answered, the rest is turned away, and once they are gone others come.
+    first, crowd = p.client(), []
+    for _ in range(300):
+        s = socket.create_connection(p.at)
+        crowd.append(s)
+    ok(first.ask("qEcho:x") == b"qEcho:x", "a crowd of connections is no harm to who is there")
+    ok(len(children_of(p.proc.pid)) <= 256, "nor are there more processes than it allows")
+    for s in crowd:
+        s.close()
+    until, answer = time.monotonic() + WAIT_S, b""
+    while answer != b"qEcho:z" and time.monotonic() < until:
+        try:
+            c = p.client()
+            answer = c.ask("qEcho:z")
+        except (OSError, EOFError):
+            time.sleep(0.1)
+    same(answer, b"qEcho:z", "and the server is there")
+    first.close()
     c.close()
     p.stop()
 
