@@ -37,11 +37,12 @@ static bool accept_stop(void *ctx, const struct debug_break *k)
 		ses_debug_loaded(s);
 		return false;
 	}
-	const struct debug_want *w = ses_debug_want_of(s, k->id);
+	struct debug_want *w = ses_debug_want_of(s, k->id);
 	if (!w || !w->cond)
 		return true;
 	/* A condition that cannot be judged stops: who set it must hear of that. */
 	struct err *e = ses_debug_eval(s, w->cond, &v);
+	w->is_unjudged = e;
 	bool is_fine = e || v;
 	err_free(e);
 	return is_fine;

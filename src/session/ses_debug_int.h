@@ -27,6 +27,7 @@ struct debug_want {
 	uint32_t id;
 	char *what, *cond;     /* cond null: always */
 	bool is_temp, is_off, has_va;
+	bool is_unjudged;      /* its condition could not be judged when it was hit */
 	uint64_t va;           /* of the database */
 	uint32_t placed;       /* of the target, 0: not */
 	uint8_t kind;

@@ -38,7 +38,7 @@ static void put_why(struct ses_debug *s, struct buf *out)
 	} else if (!strcmp(t->reason, "exec")) {
 		buf_add_str(out, "another program begins");
 	} else if (w) {
-		buf_printf(out, "breakpoint %u", w->id);
+		buf_printf(out, "breakpoint %u%s", w->id, w->is_unjudged ? ", whose condition cannot be judged," : "");
 	} else if (t->signal == 5 || !t->signal || t->signal == 19) {
 		buf_add_str(out, "stopped");
 	} else {

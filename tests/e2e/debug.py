@@ -178,11 +178,18 @@ def session(kind, program):
     r = debug(serve("thread"), ["break worker", "run", "threads", "backtrace", "continue"], "thread")
     has(f"{kind}: threads", r, r"^\* .*worker", r"^#0 0x[0-9a-f]+ worker")
     ok(len(re.findall(r"^[* ] [0-9a-fp.]+ .*0x", r.stdout, re.M)) == 2 and "thread 8" in r.printed, f"{kind}: both are listed", r.stdout, r.printed)
+    odd_places(kind, serve)
     frames(kind, serve)
     kept(kind)
     logged(kind, serve)
     late(kind, serve)
     steps(kind, serve)
+
+
+def odd_places(kind, serve):
+    r = debug(serve(), ["break main if no_such_name", "run", "set rip=0", "stepi", "kill"])
+    has(f"{kind}: what cannot be judged is said, what cannot be read has no code", r, "^breakpoint 1, whose condition cannot be judged, at 0x[0-9a-f]+ main",
+        "^SIGSEGV at 0x0 ", "^ +0x0  cannot be read$")
 
 
 def frames(kind, serve):

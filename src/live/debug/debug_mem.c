@@ -44,7 +44,8 @@ static bool take_piece(const struct debug *d, struct gdb_span reply, uint32_t pi
 {
 	unsigned code;
 	if (d->has_x) {
-		bool is_error = reply.len == 3 && gdb_is_error(reply, &code, NULL);
+		/* Also with words behind it; less than was asked for would rarely look so. */
+		bool is_error = gdb_is_error(reply, &code, NULL);
 		if (d->x_has_b && !gdb_skip(&reply, "b"))
 			return false;
 		if (is_error && reply.len < piece && !d->x_has_b)
