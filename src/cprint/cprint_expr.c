@@ -453,18 +453,18 @@ static struct expr put_bits(const struct cprint_form *f, enum want want, struct 
 		r.ok = cprint_condition(f->p, f->rec->a, true, text);
 		return r;
 	}
-	if (is_not && bits >= 32) {
+	/* ~ of what is true or false is a warning. */
+	const struct ir_rec *of = is_not && f->p && ir_tag(f->rec->a) == IR_TAG_VALUE ? &cprint_ir(f->p)->recs[ir_index(f->rec->a)] : NULL;
+	bool is_bool = of && of->op == IR_ZEXT && ir_ref_width(cprint_ir(f->p), of->a) == IR_W1;
+	if (is_not && bits >= 32 && !is_bool) {
 		buf_add_ch(text, '~');
 		struct expr e = put_tight(f, 0, MODULO, P_UNARY, text);
 		if (e.bits != bits)
 			e = cast(text, at + 1, e, w, false);
-		e.u = !e.is_signed;
-		e.s = e.is_signed;
-		e.prec = P_UNARY;
-		return e;
+		return (struct expr){.ok = e.ok, .bits = e.bits, .is_signed = e.is_signed, .u = !e.is_signed, .s = e.is_signed, .prec = P_UNARY};
 	}
 	/* gcc warns where it sees the opposite of fewer bits than an int compared. */
-	if (is_not)
+	if (is_not && bits < 32)
 		return put_helper(f, "scry_not%w(%a)", text);
 	/* A mask without the sign makes both readings the same. */
 	bool is_cut = has_mask && op == IR_AND && !(v >> (bits - 1));

@@ -72,7 +72,7 @@ bool dec_names(struct dec_func *fn, struct arena *a)
 		else if (uses[i] & SETS && counters < 3)
 			snprintf(name, sizeof(name), "%c", letters[counters++]);
 		else if (uses[i] & SETS)
-			snprintf(name, sizeof(name), "i%u", ++counters - 2);
+			snprintf(name, sizeof(name), "n%u", ++counters - 2); /* i8 and so on are types */
 		if (name[0] && !(locs[i].name = arena_strndup(a, name, strlen(name))))
 			return false;
 	}

@@ -95,6 +95,42 @@ print(next(i["addr"] for i in json.load(sys.stdin)["items"] if "0x41" in i["text
 else
 	skip "numbers in their forms" "no gcc"
 fi
+# Names of many counters are no types; ~ of a comparison is no warning; what ends by longjmp may call itself.
+if build counts gcc -O1 -fcf-protection=none -x c - <<'C'; then
+#include <setjmp.h>
+#define L(n) for (int i = 0; i < m + n; i++) r = (r ^ i) * 3; r += s[n];
+__attribute__((noinline)) int f(const signed char *s, int m)
+{
+	int r = 0;
+	L(0) L(1) L(2) L(3) L(4) L(5) L(6) L(7) L(8) L(9) L(10) L(11) L(12)
+	return r;
+}
+__attribute__((noinline)) unsigned g(unsigned a, unsigned b)
+{
+	return a & ~(unsigned)(b == 77);
+}
+jmp_buf to;
+__attribute__((noinline)) int h(int x)
+{
+	if (x > 5)
+		longjmp(to, x);
+	return h(x * 2) + h(x + 1);
+}
+int main(int c, char **v)
+{
+	return setjmp(to) ? 1 : f((signed char *)v[0], c) + (int)g((unsigned)c, 1) + h(c);
+}
+C
+	"$SCRY" decompile --all "$WORK/counts" -o "$WORK/k" >/dev/null
+	like "many counters" '(uint32_t|uint64_t|int32_t|int64_t) .*\bn[4-9]\b' "$("$SCRY" decompile "$WORK/counts" f)"
+	for cc in gcc gcc-12 clang-14; do
+		command -v $cc >/dev/null || { skip "which compile, $cc" "no $cc"; continue; }
+		status "which compile, $cc" 0 sh -c 'cd "$1" && for f in code_*.c; do "$2" -O0 -std=gnu11 -Wall -Wextra -Wno-unused -Werror -I. -c "$f" -o /dev/null || exit 1; done' \
+			sh "$WORK/k" $cc
+	done
+else
+	skip "many counters" "no gcc"
+fi
 # What people write: operators, characters, data by its name, texts beside their addresses, signs.
 if build look gcc -O1 -fcf-protection=none -x c - <<'C'; then
 int level;
