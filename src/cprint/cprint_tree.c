@@ -298,11 +298,12 @@ static bool put_switch(struct cprint_printer *p, uint32_t n)
 	buf_add_str(p->text, is_number ? ") {\n" : " - m->image) {\n");
 	for (uint32_t c = node(p, n)->first; c != STR_NONE; c = node(p, c)->next) {
 		put_values(p, node(p, c), bits, is_minus);
+		size_t from = p->text->len;
 		p->indent++;
 		ok = put_nodes(p, node(p, node(p, c)->first)->first) && ok;
 		p->indent--;
 		bool is_empty = node(p, node(p, c)->first)->first == STR_NONE;
-		if (node(p, c)->next == STR_NONE && is_empty)
+		if (node(p, c)->next == STR_NONE && p->text->len == from)
 			put_text(p, "\tbreak;\n"); /* behind a label there has to be something */
 		else if (node(p, c)->falls && !is_empty && node(p, c)->next != STR_NONE)
 			put_text(p, "/* fall through */\n");
