@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -705,6 +706,73 @@ static void test_scope_rename(void **state)
 	clear(&t);
 }
 
+#define CANNOT 77
+
+static void subject_true(void)
+{
+	execl("/bin/true", "true", NULL);
+	_exit(1);
+}
+
+/* What is recorded by who has another root: the names are those it opens files by. */
+static int trace_in_chroot(const char *dir)
+{
+	static const char *const parts[] = {"usr", "sys", "proc"}, *const links[] = {"bin", "lib", "lib64"};
+	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_PRIVATE | MS_REC, NULL) || mount("tmpfs", dir, "tmpfs", 0, NULL) || chdir(dir))
+		return CANNOT;
+	for (size_t i = 0; i < 3; i++) {
+		char from[16], to[16];
+		snprintf(from, sizeof(from), "/%s", parts[i]);
+		snprintf(to, sizeof(to), "usr/%s", links[i]);
+		if (mkdir(parts[i], 0755) || mount(from, parts[i], NULL, MS_BIND | MS_REC, NULL) || symlink(to, links[i]))
+			return CANNOT;
+	}
+	struct trace t = {0};
+	struct trace_bpf_options opt = own;
+	opt.hook = hook;
+	struct err *e = chroot(".") ? err_os(errno, "chroot") : trace_bpf_open(&opt, &t.bpf);
+	if (e)
+		print_message("%s\n", e->text);
+	if (e || !(t.join = trace_join_new(keep, &t)))
+		return 1;
+	int go, status;
+	pid_t pid = spawn(subject_true, &go);
+	if (trace_bpf_add(t.bpf, pid) || write(go, "", 1) != 1 || waitpid(pid, &status, 0) != pid || status)
+		return 1;
+	finish(&t);
+	const struct kept *k = find_kind(&t, TRACE_EXEC, 0);
+	if (!k || strcmp(k->exe, "/usr/bin/true") != 0)
+		print_message("%s\n", k ? k->exe : "no exec");
+	return !k || strcmp(k->exe, "/usr/bin/true") != 0;
+}
+
+static void test_chroot(void **state)
+{
+	struct trace t = {0};
+	start(&t, &own); /* which skips where nothing can be traced, and loads the library */
+	finish(&t);
+	clear(&t);
+	char dir[] = "/tmp/scry-chroot-XXXXXX";
+	assert_non_null(mkdtemp(dir));
+	fflush(NULL);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	int status;
+	if (!pid) {
+		status = trace_in_chroot(dir);
+		fflush(NULL);
+		_exit(status);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	rmdir(dir);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == CANNOT) {
+		print_message("skipped: no other root can be made here\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_no_process(void **state)
 {
 	struct trace_bpf *t;
@@ -1122,7 +1190,7 @@ int main(void)
 	static const struct { const char *name; CMUnitTestFunction test; } tests[] = {
 #define TEST(name) {#name, test_##name}
 		TEST(args), TEST(site), TEST(limits), TEST(ids), TEST(tree), TEST(no_tree), TEST(signal), TEST(scope), TEST(scope_exec),
-		TEST(no_process), TEST(overload), TEST(scope_rename), TEST(scope_uid), TEST(scope_namespace), TEST(scope_container),
+		TEST(no_process), TEST(chroot), TEST(overload), TEST(scope_rename), TEST(scope_uid), TEST(scope_namespace), TEST(scope_container),
 		TEST(no_loss), TEST(races), TEST(variants), TEST(times), TEST(container), TEST(refused),
 #ifdef __x86_64__
 		TEST(compat),

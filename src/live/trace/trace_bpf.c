@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -187,11 +188,11 @@ static const struct program {
 	const char *map;
 	enum trace_rare idx;
 } programs[] = {
-	/* Processes first, so that none is made unseen between. */
+	{"trace_rename", ALWAYS, .is_attached = true}, /* which learns where paths begin */
+	/* Then processes, so that none is made unseen between. */
 	{"trace_fork", ALWAYS, .is_attached = true},
 	{"trace_exec", ALWAYS, .is_attached = true},
 	{"trace_exit", ALWAYS, .is_attached = true},
-	{"trace_rename", ALWAYS, .is_attached = true},
 	{"trace_cgroup_mkdir", CONTAINERS, .is_attached = true},
 	{"trace_cgroup_rmdir", CONTAINERS, .is_attached = true},
 	{"trace_cgroup_attach", MOVES, .is_attached = true},
@@ -265,6 +266,7 @@ static struct err *load(struct trace_bpf *t, const struct trace_bpf_options *opt
 	if (!c || !first_value(t, bss, sizeof(*t->shared)))
 		return err_new(ERR_INTERNAL, "the tracing programs are another scry's");
 	memcpy(c, cfg, sizeof(*c));
+	c->tracer = (uint32_t)gettid();
 	set_ring_len(t, c, ring_len);
 	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++) {
 		struct bpf_program *program = find_program(t, p);
@@ -323,6 +325,14 @@ static struct err *map_rings(struct trace_bpf *t)
 	return map_bell(t);
 }
 
+/* This thread takes the name it has, for the kernel's side to look at its root. */
+static void show_root(void)
+{
+	char name[16] = "";
+	prctl(PR_GET_NAME, name);
+	prctl(PR_SET_NAME, name);
+}
+
 static struct err *attach_all(struct trace_bpf *t, const struct trace_bpf_options *opt, const struct trace_shared *ids)
 {
 	for (const struct program *p = programs; p < programs + ARRAY_LEN(programs); p++) {
@@ -333,6 +343,8 @@ static struct err *attach_all(struct trace_bpf *t, const struct trace_bpf_option
 		if (!l)
 			return refused(errno, "attach the tracing programs");
 		t->links[t->link_cnt++] = l;
+		if (p == programs)
+			show_root();
 	}
 	return NULL;
 }

@@ -206,7 +206,7 @@ struct trace_config {
 	uint32_t match;      /* bits of enum trace_match: predicates that must hold */
 	uint32_t comm_cnt;
 	uint32_t path_size;  /* bytes that are read of DESC_PATHS' strings at the beginning */
-	uint32_t reserved;
+	uint32_t tracer;     /* the thread that opened this: it takes its own name again for its root to be looked at */
 	uint32_t seg_cnt;    /* segments of a CPU's ring */
 	uint32_t seg_len;    /* bytes of each in which a record may begin */
 	uint32_t ring_last;  /* all begin before this offset behind TRACE_RING_HEAD */
@@ -276,6 +276,7 @@ struct trace_shared {
 	uint64_t enter_ids[2][TRACE_IDS / 64]; /* and calls that are looked at when they begin */
 	struct trace_cpu cpu[TRACE_CPUS];
 	uint64_t threads[TRACE_TIDS / 64];
+	uint64_t root_mnt, root_dentry; /* the tracer's root, where paths begin; 0: not known yet */
 	struct trace_begun begun[TRACE_BEGUN]; /* found by the lower bits of the thread's number */
 };
 

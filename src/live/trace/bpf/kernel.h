@@ -97,7 +97,7 @@ struct fdtable {
 	struct file **fd;
 } KERNEL;
 struct files_struct { struct fdtable *fdt; } KERNEL;
-struct fs_struct { struct path pwd; } KERNEL;
+struct fs_struct { struct path root, pwd; } KERNEL;
 
 typedef struct { int counter; } atomic_t;
 

@@ -37,7 +37,10 @@ static __always_inline void put_slot(struct rec *r, uint32_t arg, uint32_t how, 
 	r->s->off = (off + sizeof(*slot) + len + 7) & ~7ull;
 }
 
-/* A file's path as its components, last one first: what is mounted where is followed up to the root. */
+/*
+ * A file's path as its components, last one first: what is mounted where is followed up to the root of who traces, who may be in a chroot and
+ * looks for the file by this name, or else to that of all.
+ */
 static __always_inline void put_path(struct rec *r, uint32_t arg, struct vfsmount *mnt, struct dentry *dentry)
 {
 	uint32_t status = TRACE_TRUNCATED;
@@ -45,6 +48,10 @@ static __always_inline void put_path(struct rec *r, uint32_t arg, struct vfsmoun
 	r->s->size = 0;
 
 	for (int i = 0; i < PATH_PARTS; i++) {
+		if ((uint64_t)dentry == shared.root_dentry && (uint64_t)mnt == shared.root_mnt) {
+			status = TRACE_OK;
+			break;
+		}
 		if (dentry == READ(mnt, mnt_root)) {
 			struct mount *m = (struct mount *)((uint8_t *)mnt - mnt_off), *up = READ(m, mnt_parent);
 			if (m == up) {
@@ -386,6 +393,11 @@ int trace_rename(uint64_t *ctx)
 #endif
 	uint32_t tid = READ(task, pid);
 	bool yes = is_recorded(tid);
+	if (tid == cfg.tracer) {
+		struct fs_struct *fs = READ(task, fs);
+		shared.root_mnt = (uint64_t)READ(fs, root.mnt);
+		shared.root_dentry = (uint64_t)READ(fs, root.dentry);
+	}
 	/* Who has taken a name that was asked for is recorded from here on; who gives one up, until it is another program. */
 	if (!yes && cfg.match & TRACE_MATCH_COMM && is_match(task, comm)) {
 		set_recorded(tid, true);
