@@ -717,32 +717,24 @@ static void subject_true(void)
 /* What is recorded by who has another root: the names are those it opens files by. */
 static int trace_in_chroot(const char *dir)
 {
-	static const char *const parts[] = {"usr", "sys", "proc"}, *const links[] = {"bin", "lib", "lib64"};
+	static const char *const parts[] = {"/usr", "/sys", "/proc"}, *const links[] = {"usr/bin", "usr/lib", "usr/lib64"};
 	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_PRIVATE | MS_REC, NULL) || mount("tmpfs", dir, "tmpfs", 0, NULL) || chdir(dir))
 		return CANNOT;
-	for (size_t i = 0; i < 3; i++) {
-		char from[16], to[16];
-		snprintf(from, sizeof(from), "/%s", parts[i]);
-		snprintf(to, sizeof(to), "usr/%s", links[i]);
-		if (mkdir(parts[i], 0755) || mount(from, parts[i], NULL, MS_BIND | MS_REC, NULL) || symlink(to, links[i]))
+	for (size_t i = 0; i < 3; i++)
+		if (mkdir(parts[i] + 1, 0755) || mount(parts[i], parts[i] + 1, NULL, MS_BIND | MS_REC, NULL) || symlink(links[i], links[i] + 4))
 			return CANNOT;
-	}
 	struct trace t = {0};
 	struct trace_bpf_options opt = own;
 	opt.hook = hook;
 	struct err *e = chroot(".") ? err_os(errno, "chroot") : trace_bpf_open(&opt, &t.bpf);
-	if (e)
-		print_message("%s\n", e->text);
+	int go, status;
 	if (e || !(t.join = trace_join_new(keep, &t)))
 		return 1;
-	int go, status;
 	pid_t pid = spawn(subject_true, &go);
 	if (trace_bpf_add(t.bpf, pid) || write(go, "", 1) != 1 || waitpid(pid, &status, 0) != pid || status)
 		return 1;
 	finish(&t);
 	const struct kept *k = find_kind(&t, TRACE_EXEC, 0);
-	if (!k || strcmp(k->exe, "/usr/bin/true") != 0)
-		print_message("%s\n", k ? k->exe : "no exec");
 	return !k || strcmp(k->exe, "/usr/bin/true") != 0;
 }
 
