@@ -746,15 +746,10 @@ static void test_chroot(void **state)
 	clear(&t);
 	char dir[] = "/tmp/scry-chroot-XXXXXX";
 	assert_non_null(mkdtemp(dir));
-	fflush(NULL);
-	pid_t pid = fork();
-	assert_true(pid >= 0);
 	int status;
-	if (!pid) {
-		status = trace_in_chroot(dir);
-		fflush(NULL);
-		_exit(status);
-	}
+	pid_t pid = fork();
+	if (!pid)
+		_exit(trace_in_chroot(dir));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	rmdir(dir);
 	assert_true(WIFEXITED(status));
