@@ -71,6 +71,16 @@ static const char source[] =
 	/* What an import left below the stack pointer, but for the return address. */
 	"long left(void) { getenv(\"HOME\"); register char *sp __asm__(\"rsp\"); long all = 0;\n"
 	"  for (int i = 16; i < 4096; i += 8) all |= *(volatile long *)(sp - i); return all; }\n"
+	/* What one left in registers, but for its result. */
+	"long kept(const char *s) { long all; char *volatile to = malloc(100); memcpy(to, s, 50); strtod(s, 0);\n"
+	"  __asm__ volatile(\"mov %1, %%rdi; call strlen@plt; mov %%rcx, %%rax; or %%rdx, %%rax; or %%rsi, %%rax; or %%rdi, %%rax;\"\n"
+	"  \"or %%r8, %%rax; or %%r9, %%rax; or %%r10, %%rax; or %%r11, %%rax; por %%xmm1, %%xmm0; por %%xmm2, %%xmm0;\"\n"
+	"  \"por %%xmm3, %%xmm0; por %%xmm15, %%xmm0; movq %%xmm0, %%rcx; or %%rcx, %%rax\" : \"=&a\"(all) : \"b\"(to)\n"
+	"  : \"rcx\", \"rdx\", \"rsi\", \"rdi\", \"r8\", \"r9\", \"r10\", \"r11\", \"memory\", \"xmm0\", \"xmm1\"); return all; }\n"
+	"double number(const char *s) { return strtod(s, 0) + (double)strtof(s, 0) + atof(s); }\n"
+	"static int less(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }\n"
+	"int sorted(const char *s) { const char *all[] = {s, \"b\", \"a\"}; qsort(all, 3, sizeof(*all), less);\n"
+	"  const char *const key = \"b\"; return *all[0] + (bsearch(&key, all, 3, sizeof(*all), less) == &all[1] ? 1000 : 0); }\n"
 	"void smash(void) { char b[8]; memset(b, 'A', 400); __asm__ volatile(\"\" :: \"r\"(b) : \"memory\"); }\n"
 	"void unhandled(void) { register unsigned long sp __asm__(\"rsp\"); __asm__ volatile(\"xor %%esp, %%esp; push %%rax\" : \"+r\"(sp)); }\n";
 
@@ -270,6 +280,11 @@ static void check_good(struct target *t)
 	assert_int_equal(run3(t, "fail", 1, 0, 0).end, BOX_EXITED);
 	assert_int_equal(run3(t, "fail", 0, 0, 0).rax, 5);
 	assert_int_equal(run3(t, "stamp", 0, 0, 0).rax, 1000);
+	const struct box_arg number[] = {text("1.5")};
+	assert_int_equal(run(t, "kept", number, 1).rax, 0);
+	assert_int_equal(run(t, "number", number, 1).xmm0[0], bits64(4.5));
+	const struct box_arg word[] = {text("c")};
+	assert_int_equal(run(t, "sorted", word, 1).rax, 'a' + 1000);
 }
 
 static void check_hostile(struct target *t)

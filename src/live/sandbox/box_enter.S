@@ -87,6 +87,23 @@ box_on_stack:
 	ret
 	.size box_on_stack, . - box_on_stack
 
+/* What the ABI lets a callee change is the same after every import, whoever called. */
+	.macro clear_ints
+	xor %ecx, %ecx
+	xor %edx, %edx
+	xor %esi, %esi
+	xor %edi, %edi
+	xor %r8d, %r8d
+	xor %r9d, %r9d
+	xor %r10d, %r10d
+	xor %r11d, %r11d
+	.endm
+	.macro clear_vecs
+	.irp n, 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
+	pxor %xmm\n, %xmm\n
+	.endr
+	.endm
+
 /* The import's number is in r11. Arguments go to the model as an array; what it gives goes into rax and xmm0. The model has a stack
  * of its own: what it leaves below the target's stack pointer would be content of variables nobody set. */
 	.globl box_import_entry
@@ -114,34 +131,52 @@ box_import_entry:
 	mov %rsp, %rsi
 	cld
 	call box_import_call
-	/* What the ABI lets a callee change is the same after every import, whoever called. */
-	xor %ecx, %ecx
-	xor %edx, %edx
-	xor %esi, %esi
-	xor %edi, %edi
-	xor %r8d, %r8d
-	xor %r9d, %r9d
-	xor %r10d, %r10d
-	xor %r11d, %r11d
+	clear_ints
+	clear_vecs
 	pxor %xmm0, %xmm0
-	pxor %xmm1, %xmm1
-	pxor %xmm2, %xmm2
-	pxor %xmm3, %xmm3
-	pxor %xmm4, %xmm4
-	pxor %xmm5, %xmm5
-	pxor %xmm6, %xmm6
-	pxor %xmm7, %xmm7
-	pxor %xmm8, %xmm8
-	pxor %xmm9, %xmm9
-	pxor %xmm10, %xmm10
-	pxor %xmm11, %xmm11
-	pxor %xmm12, %xmm12
-	pxor %xmm13, %xmm13
-	pxor %xmm14, %xmm14
-	pxor %xmm15, %xmm15
 	mov 48(%rsp), %rsp
 	ret
 	.size box_import_entry, . - box_import_entry
+
+/* The model's address is in r11, arguments are where they are. It has the stack of imports, too, and leaves as little. */
+	.macro model name, is_vec
+	.globl \name
+	.hidden \name
+	.type \name, @function
+\name:
+	mov %rsp, %r10
+	lea import_stack_end - 16(%rip), %rsp
+	mov %r10, 0(%rsp)
+	cld
+	call *%r11
+	mov 0(%rsp), %rsp
+	clear_ints
+	clear_vecs
+	.if \is_vec
+	xor %eax, %eax
+	.else
+	pxor %xmm0, %xmm0
+	.endif
+	ret
+	.size \name, . - \name
+	.endm
+	model box_model_entry, 0
+	model box_model_entry_vec, 1
+
+/* One that calls the target stays on its stack. */
+	.globl box_model_entry_back
+	.hidden box_model_entry_back
+	.type box_model_entry_back, @function
+box_model_entry_back:
+	sub $8, %rsp
+	cld
+	call *%r11
+	add $8, %rsp
+	clear_ints
+	clear_vecs
+	pxor %xmm0, %xmm0
+	ret
+	.size box_model_entry_back, . - box_model_entry_back
 
 	.bss
 	.balign 8

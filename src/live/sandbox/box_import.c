@@ -62,9 +62,16 @@ static void *model_reallocarray(void *old, size_t cnt, size_t len)
 	return __builtin_mul_overflow(cnt, len, &all) ? NULL : model_realloc(old, all);
 }
 
-static void model_free(void *p)
+static uint64_t model_free(void *p)
 {
 	(void)p;
+	return 0;
+}
+
+static uint64_t model_qsort(void *base, size_t cnt, size_t len, int (*compare)(const void *, const void *))
+{
+	qsort(base, cnt, len, compare);
+	return 0;
 }
 
 static void *model_aligned(size_t align, size_t len)
@@ -126,13 +133,19 @@ void box_import_init(void)
 	memset(b, b[1], len);
 }
 
+/* What gives a number, what gives a floating-point one, and what calls the target back. */
+enum { ENTRY_INT, ENTRY_VEC, ENTRY_BACK };
+
 struct model {
 	const char *name;
 	void (*fn)(void);
+	uint8_t entry;
 };
 
-#define PURE(name) {#name, (void (*)(void))(name)}
-#define MODEL(name, fn) {#name, (void (*)(void))(fn)}
+#define PURE(name) {#name, (void (*)(void))(name), ENTRY_INT}
+#define MODEL(name, fn) {#name, (void (*)(void))(fn), ENTRY_INT}
+#define FLOAT(name) {#name, (void (*)(void))(name), ENTRY_VEC}
+#define CALLS(name, fn) {#name, (void (*)(void))(fn), ENTRY_BACK}
 
 static const struct model models[] = {
 	PURE(strlen), PURE(strnlen), PURE(strcmp), PURE(strncmp), PURE(strcasecmp), PURE(strncasecmp), PURE(strchr),
@@ -140,8 +153,8 @@ static const struct model models[] = {
 	PURE(memmove), PURE(memset), PURE(strcpy), PURE(strncpy), PURE(strcat), PURE(strncat), PURE(stpcpy), PURE(toupper),
 	PURE(tolower), PURE(isalpha), PURE(isdigit), PURE(isalnum), PURE(isspace), PURE(isupper), PURE(islower), PURE(isprint),
 	PURE(ispunct), PURE(isxdigit), PURE(iscntrl), PURE(abs), PURE(labs), PURE(atoi), PURE(atol), PURE(strtol),
-	PURE(strtoul), PURE(strtoll), PURE(strtoull), PURE(strtof), PURE(strtod), PURE(strtold), PURE(atof), PURE(qsort),
-	PURE(bsearch), PURE(wcslen), PURE(wmemchr), PURE(stpncpy),
+	PURE(strtoul), PURE(strtoll), PURE(strtoull), FLOAT(strtof), FLOAT(strtod), PURE(strtold), FLOAT(atof),
+	CALLS(qsort, model_qsort), CALLS(bsearch, bsearch), PURE(wcslen), PURE(wmemchr), PURE(stpncpy),
 	MODEL(__ctype_b_loc, __ctype_b_loc), MODEL(__ctype_tolower_loc, __ctype_tolower_loc),
 	MODEL(__ctype_toupper_loc, __ctype_toupper_loc), MODEL(__errno_location, __errno_location),
 	MODEL(__isoc23_strtol, strtol), MODEL(__isoc23_strtoul, strtoul),
@@ -192,6 +205,16 @@ static void put_direct(uint8_t *stub, uint64_t fn)
 	memcpy(stub + 10, tail, sizeof(tail));
 }
 
+/* The same by way of one of the entries of models. */
+static void put_model(uint8_t *stub, const struct model *m)
+{
+	const uint8_t *entry = (const uint8_t *)BOX_DUMMY + 4096 + (size_t)(m->entry + 1) * STUB_LEN;
+	int32_t off = (int32_t)(entry - (stub + 15));
+	put_direct(stub, (uint64_t)(uintptr_t)m->fn);
+	stub[10] = 0xe9;
+	memcpy(stub + 11, &off, 4);
+}
+
 /* mov $number, %r11d; jmp to the common entry, which is at the end of the stubs */
 static void put_counted(uint8_t *stub, uint32_t number, const uint8_t *entry)
 {
@@ -203,12 +226,12 @@ static void put_counted(uint8_t *stub, uint32_t number, const uint8_t *entry)
 	memcpy(stub + 7, &off, 4);
 }
 
-static uint64_t model_of(const char *name, size_t len)
+static const struct model *model_of(const char *name, size_t len)
 {
 	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
 		if (strlen(models[i].name) == len && !memcmp(models[i].name, name, len))
-			return (uint64_t)(uintptr_t)models[i].fn;
-	return 0;
+			return &models[i];
+	return NULL;
 }
 
 /* Weak symbols nobody defines; programs have few. */
@@ -274,13 +297,17 @@ const char *box_import_entry_map(void)
 	uint8_t *entry = (uint8_t *)BOX_DUMMY + 4096;
 	if (mmap(entry, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != entry)
 		return "there is no room for the stubs of imports";
-	/* r11 holds the number: the entry's address goes through r10. */
+	/* r11 holds the number, or the model: the entry's address goes through r10. */
 	static const uint8_t jump[] = {0x41, 0xff, 0xe2};
-	uint64_t fn = (uint64_t)(uintptr_t)box_import_entry;
-	entry[0] = 0x49;
-	entry[1] = 0xba;
-	memcpy(entry + 2, &fn, 8);
-	memcpy(entry + 10, jump, sizeof(jump));
+	void (*const entries[])(void) = {box_import_entry, box_model_entry, box_model_entry_vec, box_model_entry_back};
+	for (size_t i = 0; i < ARRAY_LEN(entries); i++, entry += STUB_LEN) {
+		uint64_t fn = (uint64_t)(uintptr_t)entries[i];
+		entry[0] = 0x49;
+		entry[1] = 0xba;
+		memcpy(entry + 2, &fn, 8);
+		memcpy(entry + 10, jump, sizeof(jump));
+	}
+	entry = (uint8_t *)BOX_DUMMY + 4096;
 	if (mprotect(entry, 4096, PROT_READ | PROT_EXEC))
 		return "the stubs of imports cannot be protected";
 	return NULL;
@@ -319,13 +346,14 @@ void box_bind_imports(const struct box_object *b, const struct image *target)
 		uint8_t *stub = (uint8_t *)(uintptr_t)(va + b->slide);
 		size_t len;
 		const char *name = image_text(b->im, sym->name, &len);
-		uint64_t model = model_of(name, len), dummy = BOX_DUMMY;
-		if (b->im != target && is_named(code_call, 1, name, len))
-			model = box_scry_call();
+		const struct model *model = model_of(name, len);
+		const uint64_t dummy = BOX_DUMMY;
 		if (sym->type == FMT_SYM_OBJECT || sym->type == FMT_SYM_TLS)
 			memcpy(stub, &dummy, 8);
+		else if (b->im != target && is_named(code_call, 1, name, len))
+			put_direct(stub, box_scry_call());
 		else if (model)
-			put_direct(stub, model);
+			put_model(stub, model);
 		else
 			put_counted(stub, b->im == target ? i : number_of(target, name, len), entry);
 		if (sym->bind == FMT_BIND_WEAK && sym->type == FMT_SYM_NONE && !model)

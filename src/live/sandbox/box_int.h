@@ -136,6 +136,10 @@ const char *box_import_entry_map(void);
 void box_import_init(void);
 /* A stub that is only a name ends here: arguments in registers, the import's number in r11. */
 void box_import_entry(void);
+/* Models are entered here, by what they are: their address in r11. */
+void box_model_entry(void);
+void box_model_entry_vec(void);
+void box_model_entry_back(void);
 /* Takes away what a call may do; false when the kernel refuses what must not be missing. */
 bool box_lock(struct box *b);
 /* Unmaps memory shared with other processes that is or could be made writable, all but the page at `keep`. */
