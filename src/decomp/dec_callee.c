@@ -199,7 +199,7 @@ static bool comes_round(const struct args *s, uint32_t p, uint32_t b)
 	return true;
 }
 
-int32_t dec_stack_args(struct dec *d, bool *ret_reads_return)
+int32_t dec_stack_args(struct dec *d, int32_t *ret_least, bool *ret_reads_return)
 {
 	struct args s = {.d = d, .f = d->f, .end = (int32_t)d->conv.ptr_bytes, .is_known = true};
 	uint32_t n = d->f->machine->loc_cnt;
@@ -227,6 +227,8 @@ int32_t dec_stack_args(struct dec *d, bool *ret_reads_return)
 	}
 	if (ret_reads_return)
 		*ret_reads_return = s.reads_return;
+	if (ret_least)
+		*ret_least = s.end - (int32_t)d->conv.ptr_bytes;
 	return s.is_known ? s.end - (int32_t)d->conv.ptr_bytes : -1;
 }
 
@@ -235,6 +237,6 @@ void dec_callee_of(struct ir_func *lifted, const struct dec_opts *opts, struct d
 	struct dec d = {.opts = opts, .arena = lifted->arena, .f = lifted, .step_limit = UINT32_MAX};
 	dec_conv_of(lifted->machine, &d.conv);
 	struct err *e = dec_ssa_effects(&d, ret);
-	ret->stack_args = e ? -1 : dec_stack_args(&d, NULL);
+	ret->stack_args = e ? -1 : dec_stack_args(&d, NULL, NULL);
 	err_free(e);
 }

@@ -147,8 +147,9 @@ struct dec {
 /* What is known of the callee of a CALL or the aim of an IJMP of `f`: the convention, and what the options say. */
 struct dec_callee dec_callee_at(struct dec *d, const struct ir_func *f, const struct ir_rec *rec);
 
-/* Bytes of arguments on the stack `d->f` may read; -1: not known. Whether it looks at its return address (may be null). */
-int32_t dec_stack_args(struct dec *d, bool *ret_reads_return);
+/* Bytes of arguments on the stack `d->f` may read; -1: not known. How many it was seen to read, and whether it looks at its return address
+ * (either may be null). */
+int32_t dec_stack_args(struct dec *d, int32_t *ret_least, bool *ret_reads_return);
 
 /* Whether a record of `f` loads the stack protector's value. */
 bool dec_is_canary(const struct dec *d, const struct ir_func *f, const struct ir_rec *rec);

@@ -18,6 +18,13 @@ struct call {
 	struct dec_proto proto;
 	uint64_t va;
 	bool is_known;
+	unsigned ready; /* arguments in general registers that are there for it, in their order */
+	bool says_vectors;
+};
+
+/* How argument registers came to be what they are, by their number: as the function was entered, left by a call, or set. */
+struct came {
+	uint8_t entry, junk, set;
 };
 
 struct proto {
@@ -27,10 +34,12 @@ struct proto {
 	struct dec_graph g;
 	uint16_t result[L_CNT], vec[8];
 	uint8_t *need;          /* per record: low bits that are needed, of PUT of what it puts */
+	uint8_t *top;           /* per record: low bits that may be other than 0 */
 	uint8_t *in;            /* per block and location: bits needed at its beginning */
 	uint8_t *now;
 	bool *is_due;           /* blocks whose successors' needs are others */
 	struct call **calls;    /* per record: of calls that were asked about */
+	struct came *came;      /* per block, at its end */
 	uint8_t at_end[L_CNT];  /* bits needed at returns */
 	bool is_telling, is_through;
 	uint8_t *defs;          /* per block and place of a result: D_*, at its end */
@@ -58,15 +67,65 @@ static void want_all(void *ctx, ir_ref r)
 	want(ctx, r, 255);
 }
 
+static unsigned top_of(const struct proto *p, ir_ref r)
+{
+	uint64_t v;
+	if (ir_const_get(p->f, r, &v))
+		return v ? (unsigned)(64 - __builtin_clzll(v)) : 0;
+	return ir_tag(r) == IR_TAG_VALUE ? p->top[ir_index(r)] : bits_of(ir_ref_width(p->f, r));
+}
+
+static unsigned make_top(const struct proto *p, const struct ir_rec *rec)
+{
+	unsigned all = bits_of((enum ir_width)rec->width), top;
+	switch (rec->op) {
+	case IR_ZEXT:
+	case IR_EXTRACT:
+		top = rec->op == IR_EXTRACT && rec->aux ? all : top_of(p, rec->a);
+		break;
+	case IR_INSERT:
+		top = MAX(top_of(p, rec->a), rec->aux + bits_of(ir_ref_width(p->f, rec->b)));
+		break;
+	case IR_AND:
+		top = MIN(top_of(p, rec->a), top_of(p, rec->b));
+		break;
+	case IR_OR:
+	case IR_XOR:
+		top = MAX(top_of(p, rec->a), top_of(p, rec->b));
+		break;
+	default:
+		return all;
+	}
+	return MIN(top, all);
+}
+
+/* By what stands before in the same block. */
+static void find_tops(struct proto *p)
+{
+	const struct ir_machine *m = p->f->machine;
+	for (uint32_t b = 0; b < p->f->block_cnt; b++) {
+		memset(p->now, 255, m->loc_cnt);
+		for (uint32_t i = p->f->blocks[b].first; i < p->f->blocks[b].last; i++) {
+			const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+			if (rec->op == IR_CALL || rec->op == IR_INTRIN)
+				memset(p->now, 255, m->loc_cnt);
+			if (rec->op == IR_PUT)
+				p->now[rec->aux] = (uint8_t)top_of(p, rec->a);
+			p->top[p->f->order[i]] = rec->op == IR_GET ? MIN(p->now[rec->aux], bits_of((enum ir_width)rec->width))
+								   : (uint8_t)make_top(p, rec);
+		}
+	}
+}
+
 static void want_operands(struct proto *p, const struct ir_rec *rec, unsigned bits)
 {
-	uint64_t mask;
 	unsigned inner = bits_of(ir_ref_width(p->f, rec->b));
 	switch (rec->op) {
 	case IR_AND:
-		if (ir_const_get(p->f, rec->b, &mask) && mask && (unsigned)(64 - __builtin_clzll(mask)) < bits)
-			bits = (unsigned)(64 - __builtin_clzll(mask));
-		/* fall through */
+		/* Where the other one is 0, anything does. */
+		want(p, rec->a, MIN(bits, top_of(p, rec->b)));
+		want(p, rec->b, MIN(bits, top_of(p, rec->a)));
+		return;
 	case IR_ADD:
 	case IR_SUB:
 	case IR_MUL:
@@ -102,21 +161,6 @@ static void want_operands(struct proto *p, const struct ir_rec *rec, unsigned bi
 }
 
 /* --- calls -------------------------------------------------------------------------------------------------------------------- */
-/* How many arguments in general registers were made ready in this block before the call at `at` of the order. */
-static unsigned made_ready(const struct proto *p, uint32_t block, uint32_t at)
-{
-	unsigned n = 0;
-	for (uint32_t i = at; i > p->f->blocks[block].first; i--) {
-		const struct ir_rec *rec = &p->f->recs[p->f->order[i - 1]];
-		if (rec->op == IR_CALL)
-			break;
-		for (unsigned k = n; k < 6 && rec->op == IR_PUT; k++)
-			if (rec->aux == p->d.conv.int_arg[k])
-				n = k + 1;
-	}
-	return n;
-}
-
 static bool find_callee(const struct proto *p, const struct ir_rec *rec, uint64_t *ret_va, struct dec_proto *ret)
 {
 	*ret = (struct dec_proto){0};
@@ -134,6 +178,42 @@ static bool find_callee(const struct proto *p, const struct ir_rec *rec, uint64_
 	*ret = (struct dec_proto){.result = DEC_R_INT, .result_bits = 64};
 	memcpy(ret->changes, p->d.conv.changes.w, sizeof(ret->changes));
 	return false;
+}
+
+/* Whether the number of vector arguments is said before a call, which is done right there: no call leaves it as it was. */
+static bool says_vectors(const struct proto *p, uint32_t block, uint32_t at)
+{
+	for (uint32_t i = at; i > p->f->blocks[block].first; i--) {
+		const struct ir_rec *rec = &p->f->recs[p->f->order[i - 1]];
+		if (rec->op == IR_CALL || rec->op == IR_PUT)
+			if (rec->op == IR_CALL || rec->aux == p->result[L_RAX])
+				return rec->op == IR_PUT;
+	}
+	return false;
+}
+
+static void come_rec(const struct proto *p, const struct ir_rec *rec, struct came *now);
+
+static struct came came_to(const struct proto *p, uint32_t block)
+{
+	struct came now = {.entry = block == 0 ? 0x3f : 0};
+	for (uint32_t i = p->g.preds.first[block]; i < p->g.preds.first[block + 1]; i++) {
+		const struct came *c = &p->came[p->g.preds.list[i]];
+		now = (struct came){now.entry | c->entry, now.junk | c->junk, now.set | c->set};
+	}
+	return now;
+}
+
+/* Arguments come one behind the other, all of them set: what was there at the entry may be a parameter handed on, and may be nothing. */
+static unsigned made_ready(const struct proto *p, uint32_t block, uint32_t at)
+{
+	struct came now = came_to(p, block);
+	unsigned n = 0;
+	for (uint32_t i = p->f->blocks[block].first; i < at; i++)
+		come_rec(p, &p->f->recs[p->f->order[i]], &now);
+	while (n < 6 && now.set >> n & 1 && !(now.entry >> n & 1))
+		n++;
+	return n;
 }
 
 /* False: nothing is known. Asked once of each call, as every look at a block wants to know. */
@@ -161,6 +241,49 @@ static bool in_words(const uint64_t *w, unsigned loc)
 	return w[loc / 64] >> loc % 64 & 1;
 }
 
+static void come_rec(const struct proto *p, const struct ir_rec *rec, struct came *now)
+{
+	struct dec_proto c;
+	uint64_t va;
+	bool is_call = rec->op == IR_CALL || rec->op == IR_IJMP;
+	if (is_call)
+		callee(p, rec, &va, &c);
+	for (unsigned k = 0; k < 6 && (is_call || rec->op == IR_PUT); k++) {
+		uint8_t bit = (uint8_t)(1u << k);
+		if (is_call ? !in_words(c.changes, p->d.conv.int_arg[k]) : rec->aux != p->d.conv.int_arg[k])
+			continue;
+		now->entry &= (uint8_t)~bit;
+		now->junk = is_call ? now->junk | bit : now->junk & (uint8_t)~bit;
+		now->set = is_call ? now->set & (uint8_t)~bit : now->set | bit;
+	}
+}
+
+/* What is said of each call by what was done before it. */
+static void find_ready(struct proto *p)
+{
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (uint32_t i = 0; i < p->g.rpo_cnt; i++) {
+			uint32_t b = p->g.rpo[i];
+			struct came now = came_to(p, b);
+			for (uint32_t k = p->f->blocks[b].first; k < p->f->blocks[b].last; k++)
+				come_rec(p, &p->f->recs[p->f->order[k]], &now);
+			changed |= memcmp(&now, &p->came[b], sizeof(now)) != 0;
+			p->came[b] = now;
+		}
+	}
+	for (uint32_t i = 0; i < p->g.rpo_cnt; i++) {
+		const struct ir_block *b = &p->f->blocks[p->g.rpo[i]];
+		for (uint32_t k = b->first; k < b->last; k++) {
+			struct call *c = p->calls[p->f->order[k]];
+			if (!c || (c->is_known && !c->proto.is_variadic))
+				continue;
+			c->ready = made_ready(p, p->g.rpo[i], k);
+			c->says_vectors = says_vectors(p, p->g.rpo[i], k);
+		}
+	}
+}
+
 static void tell(struct proto *p, uint64_t va)
 {
 	struct dec_wants w = {.rax_bits = p->now[p->result[L_RAX]]};
@@ -170,19 +293,7 @@ static void tell(struct proto *p, uint64_t va)
 		p->opts->wants(p->opts->ctx, va, &w, p->is_through);
 }
 
-/* Whether the number of vector arguments is said before a call, which is done right there: no call leaves it as it was. */
-static bool says_vectors(const struct proto *p, uint32_t block, uint32_t at)
-{
-	for (uint32_t i = at; i > p->f->blocks[block].first; i--) {
-		const struct ir_rec *rec = &p->f->recs[p->f->order[i - 1]];
-		if (rec->op == IR_CALL || rec->op == IR_PUT)
-			if (rec->op == IR_CALL || rec->aux == p->result[L_RAX])
-				return rec->op == IR_PUT;
-	}
-	return false;
-}
-
-static void need_call(struct proto *p, uint32_t block, uint32_t at, const struct ir_rec *rec)
+static void need_call(struct proto *p, const struct ir_rec *rec)
 {
 	struct dec_proto c;
 	uint64_t va;
@@ -191,8 +302,9 @@ static void need_call(struct proto *p, uint32_t block, uint32_t at, const struct
 	for (unsigned l = 0; l < p->f->machine->loc_cnt; l++)
 		if (in_words(c.changes, l))
 			p->now[l] = 0;
-	/* Registers made ready for one whose parameters nobody knows are arguments, and so are those before them. */
-	unsigned ready = is_known && !c.is_variadic ? 0 : made_ready(p, block, at);
+	/* Of one whose parameters nobody knows. */
+	const struct call *made = p->calls[rec - p->f->recs];
+	unsigned ready = made && (!is_known || c.is_variadic) ? made->ready : 0;
 	for (unsigned k = 0; k < 6; k++) {
 		uint8_t bits = k < c.int_cnt ? c.ints[k] : k < ready ? 64 : 0;
 		uint8_t *n = &p->now[p->d.conv.int_arg[k]];
@@ -200,7 +312,7 @@ static void need_call(struct proto *p, uint32_t block, uint32_t at, const struct
 	}
 	for (unsigned k = 0; k < c.vec_cnt; k++)
 		p->now[p->vec[k]] = p->now[p->vec[k]] > c.vecs[k] ? p->now[p->vec[k]] : c.vecs[k];
-	if ((!is_known || c.is_variadic) && says_vectors(p, block, at))
+	if ((!is_known || c.is_variadic) && made && made->says_vectors)
 		p->now[p->result[L_RAX]] = 8;
 	want(p, rec->a, 255);
 }
@@ -213,7 +325,7 @@ static void need_end(struct proto *p)
 		p->now[p->result[k]] = p->at_end[k];
 }
 
-static void need_rec(struct proto *p, uint32_t block, uint32_t at)
+static void need_rec(struct proto *p, uint32_t at)
 {
 	uint32_t id = p->f->order[at];
 	const struct ir_rec *rec = &p->f->recs[id];
@@ -226,10 +338,10 @@ static void need_rec(struct proto *p, uint32_t block, uint32_t at)
 			need_end(p);
 		else
 			memset(p->now, 0, p->f->machine->loc_cnt);
-		need_call(p, block, at, rec);
+		need_call(p, rec);
 		return;
 	case IR_CALL:
-		need_call(p, block, at, rec);
+		need_call(p, rec);
 		return;
 	case IR_PUT:
 		p->need[id] = p->need[id] > p->now[rec->aux] ? p->need[id] : p->now[rec->aux];
@@ -262,7 +374,7 @@ static void need_block(struct proto *p, uint32_t b)
 			p->now[l] = p->now[l] > in[l] ? p->now[l] : in[l];
 	}
 	for (uint32_t i = p->f->blocks[b].last; i > p->f->blocks[b].first; i--)
-		need_rec(p, b, i - 1);
+		need_rec(p, i - 1);
 }
 
 static void find_needs(struct proto *p)
@@ -484,8 +596,9 @@ static void find_params(struct proto *p, struct dec_proto *ret)
 		ret->vec_cnt = 0;
 		return;
 	}
-	int32_t bytes = dec_stack_args(&p->d, &ret->reads_return);
-	ret->stack_cnt = (uint8_t)(bytes < 0 ? 0 : bytes > 8 * 64 ? 64 : (bytes + 7) / 8);
+	int32_t bytes = 0;
+	(void)dec_stack_args(&p->d, &bytes, &ret->reads_return);
+	ret->stack_cnt = (uint8_t)(bytes > 8 * 64 ? 64 : (bytes + 7) / 8);
 }
 
 /* What holds its entry value behind a block. */
@@ -564,13 +677,17 @@ struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *op
 	if (!dec_graph_make(lifted, a, &p.g))
 		return &err_nomem;
 	p.need = ARENA_ARRAY(a, uint8_t, lifted->rec_cnt + (size_t)1);
+	p.top = ARENA_ARRAY(a, uint8_t, lifted->rec_cnt + (size_t)1);
 	p.in = ARENA_ARRAY(a, uint8_t, (size_t)m->loc_cnt * lifted->block_cnt + 1);
 	p.now = ARENA_ARRAY(a, uint8_t, m->loc_cnt + (size_t)1);
 	p.defs = ARENA_ARRAY(a, uint8_t, (size_t)L_CNT * lifted->block_cnt + 1);
 	p.is_due = ARENA_ARRAY(a, bool, lifted->block_cnt + (size_t)1);
 	p.calls = ARENA_ARRAY(a, struct call *, lifted->rec_cnt + (size_t)1);
-	if (!p.need || !p.in || !p.now || !p.defs || !p.is_due || !p.calls)
+	p.came = ARENA_ARRAY(a, struct came, lifted->block_cnt + (size_t)1);
+	if (!p.need || !p.top || !p.in || !p.now || !p.defs || !p.is_due || !p.calls || !p.came)
 		return &err_nomem;
+	find_tops(&p);
+	find_ready(&p);
 	find_needs(&p);
 	find_result(&p, ret);
 	find_changes(&p, ret);
