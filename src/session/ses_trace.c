@@ -711,8 +711,8 @@ static struct err *run_ptrace(const struct ses_trace_what *w, int *ret_status, s
 {
 	struct by_ptrace b = {.what = w};
 	struct trace_ptrace_opts o = {.argv = w->argv, .pids = w->pids, .pid_cnt = w->pid_cnt, .wanted = w->wanted, .string_max = w->string_max,
-				      .no_filter = w->is_left_running, .no_follow = !w->argv && !w->with_children,
-				      .stack_len = w->stack_len ? STACK_MAX : 0, /* next to a stop it costs nothing */
+				      .no_filter = w->is_left_running, .no_follow = !w->argv && !w->with_children, .with_maps = w->with_maps,
+				      .stack_len = w->stack_len ? 2 * STACK_MAX : 0, /* next to a stop it costs nothing */
 				      .is_stopped = is_ptrace_stopped, .sink = on_ptrace_event, .ctx = &b};
 	struct err *e = NULL;
 	if (w->file)

@@ -291,7 +291,7 @@ def test_i386():
 # --- forms of output ----------------------------------------------------------------------------------------------------
 KEYS = ["v", "phase", "seq", "cpu", "time", "pid", "tid", "ppid", "comm", "exe", "container", "event", "name"]
 PAYLOAD = {"syscall": {"abi", "nr", "args", "ret", "errno", "ns"}, "exec": {"argv"}, "fork": {"child_tid", "child_pid"},
-           "exit": {"code", "signal", "last_thread"}, "signal": {"signal", "code", "from_pid"}}
+           "exit": {"code", "signal", "last_thread"}, "signal": {"signal", "code", "from_pid"}, "mmap": {"addr", "length", "prot", "file_offset", "path"}}
 
 
 def good_shape(ev):
@@ -310,7 +310,7 @@ def test_json():
     bad = [ev for ev in events if not good_shape(ev)]
     check("JSON: each event has the keys of the schema", events and not bad, bad[:3])
     kinds = {ev["event"] for ev in events}
-    check("JSON: calls, programs, processes, signals", {"syscall", "exec", "exit", "signal"} <= kinds, kinds)
+    check("JSON: calls, programs, processes, signals", {"syscall", "exec", "exit", "signal", "mmap"} <= kinds, kinds)
     last = events[-1]
     check("JSON: how it ended", last["event"] == "exit" and last["signal"] == "SIGUSR1" and last["last_thread"], last)
     execs = [ev["argv"] for ev in events if ev["event"] == "exec"]
@@ -393,6 +393,47 @@ def test_files():
           (json.loads(cut.stdout)["misses_unknown"] and b"is not known" in cut.stderr), cut.stdout[-300:] + cut.stderr)
     check("a file that is none", scry("--read", "/bin/sh", tool=[SCRY, "trace"]).returncode == 3)
     check("a file beside a program is a usage error", scry("--read", path, "--", "true", tool=[SCRY, "trace"]).returncode == 2)
+
+
+STACKS = """
+#include <sys/mman.h>
+#include <unistd.h>
+__attribute__((noinline)) int inner(const char *s) { return chdir(s) + 1; }
+int main(void)
+{
+	void *p = mmap(0, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return inner("/") + mprotect(p, 4096, PROT_READ | PROT_EXEC) - 1;
+}
+"""
+
+
+def test_modules():
+    """What is mapped where is in a file of the fallback, too: read back its calls have the frames that they had."""
+    prog = compile_c("stacks", STACKS)
+    path = ROOT + "/stacks.trc"
+    for wanted in ("all", "chdir"):
+        live = scry("-e", wanted, "--json", "--", prog, tool=PTRACE)
+        kept = scry("-e", wanted, "-o", path, "--", prog, tool=PTRACE)
+        check(f"ptrace, {wanted}: recorded", kept.returncode == live.returncode == 0, kept.stderr)
+        texts = live.stdout, scry("--read", path, "--json", tool=[SCRY, "trace"]).stdout
+        texts = [[json.loads(line) for line in t.decode().splitlines()[:-1]] for t in texts]
+        frames = [[(e["name"], [(os.path.basename(f["module"]), f["offset"], f["func"]) for f in e["stack"]]) for e in t if e["event"] == "syscall"]
+                  for t in texts]
+        sites = [(e["name"], e["site"] and e["site"]["func"]) for e in texts[1] if e["event"] == "syscall"]
+        check(f"ptrace, {wanted}: frames as they were", frames[0] == frames[1] and ("chdir", "inner") in sites, frames)
+        maps = [[(os.path.basename(e["path"] or ""), e["prot"]) for e in t if e["event"] == "mmap"] for t in texts]
+        check(f"ptrace, {wanted}: mappings", maps[0] == maps[1] == [("libc.so.6", "PROT_READ|PROT_EXEC"), ("", "PROT_READ|PROT_EXEC")], maps)
+    subject = subprocess.Popen(["sleep", "1000"])
+    try:
+        while os.path.basename(os.readlink(f"/proc/{subject.pid}/exe")) != "sleep":
+            pass
+        kept = subprocess.run([*PTRACE, "-p", str(subject.pid), "-o", path, "--until", "1s"], capture_output=True, timeout=60)
+        text = scry("--read", path, "--json", tool=[SCRY, "trace"]).stdout.decode()
+    finally:
+        subject.kill()
+        subject.wait()
+    names = {os.path.basename(e["path"] or "") for e in map(json.loads, text.splitlines()[:-1]) if e["event"] == "mmap"}
+    check("ptrace: what a process had mapped before", {"sleep", "libc.so.6"} <= names, (names, kept.stderr))
 
 
 def test_kernel():
@@ -543,7 +584,8 @@ def test_payloads():
         rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", f.read().split("The others have")[1].split("The last line")[0], re.M)
     told = {kind: set(re.findall(r"`(\w+)`", text.split("(`")[0])) for kind, text in rows if kind in PAYLOADS}
     check("payloads as the manual has them", told == {k: set().union(*v) for k, v in PAYLOADS.items()}, told)
-    for name, kinds in (("ptrace", {"exec", "fork", "exit", "signal"}), ("bpf", {"exec", "fork", "exit", "signal", "mmap"})):
+    kinds = {"exec", "fork", "exit", "signal", "mmap"}
+    for name in ("ptrace", "bpf"):
         got = scry("--json", "--", prog, tool=[SCRY, "trace", "--source", name])
         if got.returncode == 4:
             skip(f"{name}: payloads", got.stderr.decode().splitlines()[0])
@@ -811,7 +853,7 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_kernel, test_hooks, test_status, test_i386,
+        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_modules, test_kernel, test_hooks, test_status, test_i386,
                      test_exec, test_payloads, test_flood, test_words, test_attach, test_container, test_killed, test_harm, test_strace):
             test()
     finally:

@@ -314,7 +314,7 @@ void trace_encode(const struct trace_event *ev, struct buf *b)
 	if (ev->ns)
 		buf_add(b, &ev->ns, sizeof(ev->ns));
 	if (ev->ip) {
-		uint16_t area = (uint16_t)(MIN(ev->nstack, 2048u) & ~7u);
+		uint16_t area = (uint16_t)(MIN(ev->nstack, 2u * TRACE_STACK_DEEP) & ~7u);
 		struct trace_wire_user u = {.ip = ev->ip, .sp = ev->sp, .area_len = area, .stack_len = area,
 			.bp_off = (uint32_t)(ev->bp - ev->sp)};
 		buf_add(b, &u, sizeof(u));

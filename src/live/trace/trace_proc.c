@@ -157,3 +157,8 @@ size_t trace_procs_environ(pid_t pid, char *ret, size_t len)
 {
 	return read_file(pid, "environ", ret, len);
 }
+
+size_t trace_procs_auxv(pid_t pid, char *ret, size_t len)
+{
+	return read_file(pid, "auxv", ret, len);
+}

@@ -34,4 +34,7 @@ size_t trace_procs_cmdline(pid_t pid, char *ret, size_t len);
 /* Its environment, likewise. */
 size_t trace_procs_environ(pid_t pid, char *ret, size_t len);
 
+/* Its auxiliary vector (getauxval(3)), likewise. */
+size_t trace_procs_auxv(pid_t pid, char *ret, size_t len);
+
 #endif

@@ -7,10 +7,15 @@
 #include "live/trace/trace_ptrace.h"
 
 #include "live/trace/trace_compat.h"
+#include "live/trace/trace_decode.h"
 #include "live/trace/trace_fetch.h"
+#include "live/trace/trace_frame.h"
+#include "live/trace/trace_maps.h"
 #include "live/trace/trace_proc.h"
+#include "live/trace/trace_seed.h"
 #include "live/trace/trace_spawn.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -21,16 +26,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #define STRING_MAX 512
-#define STACK_MAX 4096
+#define STACK_MAX (2 * TRACE_STACK_DEEP)
 #define ARGV_MAX 32768  /* bytes of the arguments of a program, and of its environment */
 #define BUCKETS 1024
+#define AUXV_MAX 1024   /* and of its auxiliary vector */
 #define FILTER_MAX 1000 /* instructions */
 
 struct thread {
@@ -41,10 +52,11 @@ struct thread {
 	bool is_hidden;          /* before the program that was asked for runs */
 	bool is_said;            /* its call was given already: it does not come back */
 	bool is_event;           /* the call is one of those wanted */
+	bool is_map;             /* it may make code */
 	uint8_t abi;
 	int nr;
 	uint64_t args[6];
-	uint64_t ip, sp, begun_ns;
+	uint64_t ip, sp, bp, begun_ns;
 	struct sysc s;
 	struct trace_fetched got;
 	uint8_t *stack;
@@ -132,7 +144,7 @@ static void give(struct tracer *tr, struct thread *th, struct trace_event *ev)
 static void give_call(struct tracer *tr, struct thread *th, int64_t ret, bool is_unfinished)
 {
 	struct trace_event ev = {.kind = TRACE_SYSCALL, .unfinished = is_unfinished, .abi = th->abi, .nr = th->nr, .ret = ret, .ip = th->ip,
-				 .sp = th->sp, .stack = th->stack, .nstack = th->stack_len, .time = now_ns()};
+				 .sp = th->sp, .bp = th->bp, .stack = th->stack, .nstack = th->stack_len, .time = now_ns()};
 	memcpy(ev.args, th->args, sizeof(ev.args));
 	if (!is_unfinished && th->begun_ns)
 		ev.ns = MAX(ev.time - th->begun_ns, 1u);
@@ -148,9 +160,24 @@ static bool is_wanted(const struct tracer *tr, unsigned abi, int nr)
 	return !bits || abi != TRACE_X86_64 || nr < 0 || nr >= sysc_end(TRACE_X86_64) || bits[nr / 64] >> (nr % 64) & 1;
 }
 
+/* The register that frames may be found by; 0: not known. */
+static uint64_t read_bp(pid_t tid)
+{
+	struct user_regs_struct regs;
+	struct iovec io = {&regs, sizeof(regs)};
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &io) || io.iov_len < sizeof(regs)) /* of 32-bit code it is shorter */
+		return 0;
+#if defined(__aarch64__)
+	return regs.regs[29];
+#else
+	return regs.rbp;
+#endif
+}
+
 static void read_stack(struct tracer *tr, struct thread *th)
 {
 	uint32_t len = MIN(tr->o->stack_len, STACK_MAX);
+	th->bp = len ? read_bp(th->tid) : 0;
 	if (len && !th->stack)
 		th->stack = malloc(len);
 	th->stack_len = th->stack ? (uint32_t)trace_peek(th->tid, th->sp, th->stack, len) : 0;
@@ -159,6 +186,37 @@ static void read_stack(struct tracer *tr, struct thread *th)
 static uint32_t string_max(const struct tracer *tr)
 {
 	return tr->o->string_max ? tr->o->string_max : STRING_MAX;
+}
+
+static const int map_calls[] = {SYS_mmap, SYS_mprotect, SYS_pkey_mprotect};
+
+static bool may_map(const struct tracer *tr, const struct thread *th)
+{
+	bool is_one = false;
+	for (size_t i = 0; i < ARRAY_LEN(map_calls); i++)
+		is_one = is_one || th->nr == map_calls[i];
+	return tr->o->with_maps && is_one && th->abi != TRACE_I386 && th->args[2] & PROT_EXEC;
+}
+
+/* The executable mapping a call has made, as the kernel has it now. */
+static void give_mapping(struct tracer *tr, struct thread *th, uint64_t va)
+{
+	struct trace_map m;
+	if (!trace_maps_query((uint32_t)th->tid, va, &m))
+		return;
+	static const char deleted[] = " (deleted)";
+	size_t len = strlen(m.path);
+	struct trace_wire_file f = {.ino = m.ino, .dev = m.dev, .nlink = 1};
+	if (m.ino && len > sizeof(deleted) && !strcmp(m.path + len - (sizeof(deleted) - 1), deleted)) {
+		f.nlink = 0;
+		len -= sizeof(deleted) - 1;
+	}
+	struct trace_slot slots[] = {{.len = (uint32_t)len, .full = (uint32_t)len, .data = (const uint8_t *)m.path},
+				     {.arg = TRACE_WIRE_ARG_FILE, .len = sizeof(f), .data = (const uint8_t *)&f}};
+	bool is_new = th->nr == SYS_mmap;
+	struct trace_event ev = {.kind = TRACE_MMAP, .args = {va, th->args[1], th->args[2], is_new ? th->args[3] : 0, m.file_off + (va - m.start)},
+				 .slots = slots, .nslots = !len ? 0 : m.ino ? 2 : 1};
+	give(tr, th, &ev);
 }
 
 /* Of structs of i386 that are not known there is the pointer. */
@@ -184,6 +242,7 @@ static void on_entry(struct tracer *tr, struct thread *th, const struct __ptrace
 	th->sp = info->stack_pointer;
 	th->is_said = false;
 	th->is_event = is_wanted(tr, th->abi, th->nr);
+	th->is_map = may_map(tr, th);
 	th->stack_len = 0;
 	trace_fetched_reset(&th->got);
 	const struct sysc *s = sysc_find(th->abi, th->nr);
@@ -211,10 +270,14 @@ static void on_return(struct tracer *tr, struct thread *th, const struct __ptrac
 {
 	if (!th->is_inside)
 		return;
-	th->is_inside = false;
-	if (!th->is_event || th->is_hidden || th->is_said)
-		return;
 	int64_t ret = info->exit.rval;
+	bool has_map = th->is_map && !th->is_hidden && (ret >= 0 || ret < -4095);
+	th->is_inside = false;
+	if (!th->is_event || th->is_hidden || th->is_said) {
+		if (has_map)
+			give_mapping(tr, th, th->nr == SYS_mmap ? (uint64_t)ret : th->args[0]);
+		return;
+	}
 	bool has_new_memory = th->s.flags & SYSC_NO_RETURN && ret >= 0;
 	if (!has_new_memory) {
 		struct trace_fetch_call call = {.tid = th->tid, .s = &th->s, .args = th->args, .ret = ret, .string_max = string_max(tr),
@@ -224,6 +287,8 @@ static void on_return(struct tracer *tr, struct thread *th, const struct __ptrac
 			trace_fetch(&th->got, &call, TRACE_OUT);
 	}
 	give_call(tr, th, ret, false);
+	if (has_map)
+		give_mapping(tr, th, th->nr == SYS_mmap ? (uint64_t)ret : th->args[0]);
 	if (th->abi == TRACE_X86_64 && th->nr == SYS_prctl && th->args[0] == PR_SET_NAME && !ret)
 		trace_procs_renew(tr->procs, th->pid);
 }
@@ -256,6 +321,18 @@ static void on_new(struct tracer *tr, struct thread *th, unsigned event)
 	give(tr, th, &ev);
 }
 
+/* The file a process runs. */
+static bool find_exe(pid_t pid, struct trace_wire_file *ret)
+{
+	char path[32];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (stat(path, &st))
+		return false;
+	*ret = (struct trace_wire_file){.ino = st.st_ino, .dev = major(st.st_dev) << 20 | minor(st.st_dev), .nlink = (uint32_t)st.st_nlink};
+	return true;
+}
+
 /* The program is another one now; a thread that was not the first has become it (ptrace(2)). */
 static void on_exec(struct tracer *tr, struct thread *th)
 {
@@ -275,13 +352,22 @@ static void on_exec(struct tracer *tr, struct thread *th)
 	}
 	trace_procs_renew(tr->procs, th->pid);
 	char text[2][ARGV_MAX + 1];
-	struct trace_slot slots[2];
-	for (unsigned i = 0; i < 2; i++) {
+	struct trace_slot slots[4];
+	uint32_t cnt = 2;
+	for (unsigned i = 0; i < cnt; i++) {
 		size_t len = (i ? trace_procs_environ : trace_procs_cmdline)(th->pid, text[i], sizeof(text[i]));
 		slots[i] = (struct trace_slot){.arg = i ? TRACE_ARG_ENVP : TRACE_ARG_ARGV, .len = (uint32_t)MIN(len, ARGV_MAX),
 					       .data = (const uint8_t *)text[i], .status = len > ARGV_MAX ? TRACE_TRUNCATED : TRACE_OK};
 	}
-	struct trace_event ev = {.kind = TRACE_EXEC, .slots = slots, .nslots = 2};
+	/* By these two it is found where the kernel has put the program and its loader. */
+	char auxv[AUXV_MAX + 1];
+	size_t auxv_len = MIN(trace_procs_auxv(th->pid, auxv, sizeof(auxv)), AUXV_MAX);
+	struct trace_wire_file f;
+	if (auxv_len)
+		slots[cnt++] = (struct trace_slot){.arg = TRACE_WIRE_ARG_AUXV, .len = (uint32_t)auxv_len, .data = (const uint8_t *)auxv};
+	if (find_exe(th->pid, &f))
+		slots[cnt++] = (struct trace_slot){.arg = TRACE_WIRE_ARG_FILE, .len = sizeof(f), .data = (const uint8_t *)&f};
+	struct trace_event ev = {.kind = TRACE_EXEC, .slots = slots, .nslots = cnt};
 	give(tr, th, &ev);
 }
 
@@ -311,7 +397,7 @@ static bool is_stop_signal(int sig)
 static void resume(struct tracer *tr, struct thread *th, int sig)
 {
 	bool by_filter = th->is_ours && tr->has_filter && !th->is_inside;
-	if (th->is_inside && !th->is_event && th->is_ours && tr->has_filter)
+	if (th->is_inside && !th->is_event && !th->is_map && th->is_ours && tr->has_filter)
 		th->is_inside = false;
 	ptrace(by_filter ? PTRACE_CONT : PTRACE_SYSCALL, th->tid, 0, (unsigned long)sig);
 }
@@ -356,6 +442,19 @@ static void on_stop(struct tracer *tr, struct thread *th, int status)
 	resume(tr, th, sig);
 }
 
+/* What a process has mapped before it is traced. */
+static void give_mappings(struct tracer *tr, struct thread *th)
+{
+	_cleanup_buf_ struct buf records = {0};
+	_cleanup_free_ struct trace_record *r = malloc(sizeof(*r));
+	trace_seed_mappings((uint32_t)th->pid, &records);
+	struct cur c = cur_make(records.data, records.len, false);
+	uint32_t len;
+	for (const uint8_t *rec; r && (rec = trace_frame_next(&c, &len));)
+		if (trace_decode(rec, len, r))
+			give(tr, th, &r->ev);
+}
+
 /* The tracer of a program it did not start: its threads as they are. */
 static struct err *attach(struct tracer *tr, pid_t pid, long options)
 {
@@ -374,6 +473,8 @@ static struct err *attach(struct tracer *tr, pid_t pid, long options)
 		struct thread *th = thread_get(tr, tids[i]);
 		if (th)
 			th->is_ours = false;
+		if (th && !i && tr->o->with_maps)
+			give_mappings(tr, th);
 		ptrace(PTRACE_INTERRUPT, tids[i], 0, 0);
 	}
 	return NULL;
@@ -443,8 +544,8 @@ static void add(struct sock_filter *prog, unsigned *cnt, struct sock_filter insn
 		prog[(*cnt)++] = insn;
 }
 
-/* Ranges of wanted numbers are given to the tracer, all other calls of x86-64 run. */
-static unsigned make_filter(const uint64_t *wanted, struct sock_filter *prog)
+/* Ranges of wanted numbers are given to the tracer, and what makes code; all other calls of x86-64 run. */
+static unsigned make_filter(const uint64_t *wanted, bool with_maps, struct sock_filter *prog)
 {
 	unsigned cnt = 0;
 	int end = sysc_end(TRACE_X86_64);
@@ -466,6 +567,13 @@ static unsigned make_filter(const uint64_t *wanted, struct sock_filter *prog)
 	/* Numbers nobody knows are shown: they may be younger than the table. */
 	add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)end, 0, 1));
 	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
+	for (size_t i = 0; with_maps && i < ARRAY_LEN(map_calls); i++) {
+		add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)map_calls[i], 0, 4));
+		add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])));
+		add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1));
+		add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
+		add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	}
 	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 	return cnt < FILTER_MAX ? cnt : 0;
 }
@@ -475,7 +583,7 @@ static struct err *start(struct tracer *tr, long options)
 	struct sock_filter prog[FILTER_MAX];
 	struct sock_fprog filter = {.filter = prog};
 	if (tr->o->wanted && !tr->o->no_filter)
-		filter.len = (unsigned short)make_filter(tr->o->wanted, prog);
+		filter.len = (unsigned short)make_filter(tr->o->wanted, tr->o->with_maps, prog);
 	tr->has_filter = filter.len;
 	struct err *e = trace_spawn_new(tr->o->argv, tr->has_filter ? &filter : NULL, &tr->spawn);
 	struct thread *th = e ? NULL : thread_get(tr, tr->spawn.pid);

@@ -22,6 +22,7 @@ struct trace_ptrace_opts {
 	const uint64_t *wanted;  /* bit per number of x86-64 calls; null: all. Calls of other ABIs are always given */
 	uint32_t string_max;     /* bytes read of a string or buffer, 0 = 512; paths are read whole */
 	uint32_t stack_len;      /* bytes of user stack with each call, at most 4096 */
+	bool with_maps;          /* executable mappings as events, too */
 	bool no_filter;          /* no seccomp filter, so that what was started can be left running */
 	bool no_follow;          /* children of processes attached to are let go */
 	bool (*is_stopped)(void *ctx); /* asked after each wait, which signals interrupt: true ends the trace */

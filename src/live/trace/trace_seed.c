@@ -199,11 +199,12 @@ static void add_mapping(uint32_t pid, const char *line, size_t line_len, struct 
 	trace_record_end(records, begin);
 }
 
-static void add_mappings(uint32_t pid, struct buf *text, struct buf *records)
+void trace_seed_mappings(uint32_t pid, struct buf *records)
 {
-	if (!read_text(pid, "maps", text))
+	_cleanup_buf_ struct buf text = {0};
+	if (!read_text(pid, "maps", &text))
 		return;
-	for (const char *p = text->data; *p;) {
+	for (const char *p = text.data; *p;) {
 		size_t len = strcspn(p, "\n");
 		add_mapping(pid, p, len, records);
 		p += len + (p[len] == '\n');
@@ -268,7 +269,7 @@ struct err *trace_seed_process(struct trace_shared *shared, uint32_t pid, bool i
 	}
 	VEC_FREE(&known.list);
 	if (!e && with_maps)
-		add_mappings(pid, &text, records);
+		trace_seed_mappings(pid, records);
 	return e ? e : records->failed || text.failed ? &err_nomem : NULL;
 }
 

@@ -18,6 +18,9 @@ void trace_seed_set(struct trace_shared *shared, uint32_t tid, bool bit);
 /* One process with all its threads. `inverted`: the bitmap says who is not recorded. ERR_NOT_FOUND: there is none. */
 _must_use_ struct err *trace_seed_process(struct trace_shared *shared, uint32_t pid, bool inverted, bool with_maps, struct buf *records);
 
+/* The executable mappings a process has now; nothing when it is gone. */
+void trace_seed_mappings(uint32_t pid, struct buf *records);
+
 /* All that `scope` means; `cfg` is what was made of it. A process that ends meanwhile is no error, but a pid of the
  * scope that is none is. */
 _must_use_ struct err *trace_seed_scope(struct trace_shared *shared, const struct trace_scope *scope, const struct trace_config *cfg, bool with_maps,
