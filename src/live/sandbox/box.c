@@ -510,6 +510,7 @@ struct err *box_try(struct box *b, const struct box_trial *t, struct box_outcome
 	s->is_trial = 1;
 	put_input(&s->input, t);
 	s->cpu_ms = t->cpu_ms;
+	s->unsaid = t->unsaid;
 	s->code = t->code_va ? t->code_va + b->code_slide : 0;
 	if (t->blocks && !t->code_va) {
 		s->block_cnt = t->block_cnt < BOX_BLOCK_MAX ? t->block_cnt : BOX_BLOCK_MAX;

@@ -160,8 +160,15 @@ struct box_outcome {
 	const uint64_t *answers;      /* of imports, and of calls that lead nowhere */
 };
 
+/*
+ * What no input says and a program that keeps to the rules does not ask for. STACK: memory below the stack pointer is zero at the start and after
+ * every return of the target, so that nothing of what a call left there is found. CANARY: the stack protector's value is another one.
+ */
+enum box_unsaid { BOX_UNSAID_AS_IS, BOX_UNSAID_STACK, BOX_UNSAID_CANARY };
+
 struct box_trial {
 	uint64_t va;             /* the function */
+	enum box_unsaid unsaid;
 	uint64_t code_va;        /* its C form in `code`, taking struct scry_x86_64 *; 0: the machine code itself */
 	uint64_t seed;
 	const uint64_t *blocks;  /* starts of its blocks, for coverage of the machine code; may be null */

@@ -69,6 +69,7 @@ struct box_shared {
 	/* Trials. */
 	uint32_t is_trial;
 	uint32_t cpu_ms;
+	uint32_t unsaid; /* enum box_unsaid */
 	struct box_input input;
 	uint64_t code; /* address of the C form in the process, 0 none */
 	uint64_t trace;
@@ -196,6 +197,14 @@ bool box_cover_prepare(struct box_shared *s);
 bool box_cover_hit(struct box_shared *s, void *context);
 /* The index in gregs[] of a general register of 64 bits, -1 of anything else; `reg` is a ZydisRegister. */
 int box_greg(unsigned reg);
+
+/* --- what no input says (box_unsaid.c) --------------------------------------------------------------------------------- */
+/* Before the lock; `sp` is the stack pointer the trial starts with. */
+bool box_unsaid_prepare(const struct box *b, uint64_t sp);
+/* A breakpoint: false when it is none of ours. */
+bool box_unsaid_hit(void *context);
+/* Sets the stack protector's value of this thread; what it was. No function that keeps it may be about to return. */
+uint64_t box_unsaid_canary(uint64_t v);
 
 /* --- memory where a process can have none (box_shadow.c) ------------------------------------------------------------- */
 enum box_shadow_say { BOX_SHADOW_NO, BOX_SHADOW_STEP, BOX_SHADOW_LIMIT };

@@ -170,7 +170,7 @@ bool box_trial_prepare(struct box *b, struct box_regs *regs)
 	fill_variables(b);
 	patch_variables(b);
 	regs->rsp = BOX_TRIAL_SP;
-	return box_cover_prepare(s) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
+	return box_unsaid_prepare(b, regs->rsp) && box_cover_prepare(s) && !setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
 
 /* --- running --------------------------------------------------------------------------------------------------------- */
@@ -226,10 +226,14 @@ void box_code_run(struct box *b, struct box_regs *r)
 
 void box_trial_run(struct box *b, struct box_regs *regs)
 {
+	bool is_canary = b->shared->unsaid == BOX_UNSAID_CANARY;
+	uint64_t canary = is_canary ? box_unsaid_canary(0x1122334455667700) : 0;
 	if (b->shared->code)
 		box_code_run(b, regs);
 	else
 		box_enter(regs);
+	if (is_canary)
+		box_unsaid_canary(canary);
 }
 
 static bool make_page(struct box *b, uint64_t at)
@@ -308,7 +312,7 @@ bool box_trial_signal(struct box *b, int sig, uint64_t fault, void *context)
 	ucontext_t *u = context;
 	greg_t *ip = &u->uc_mcontext.gregs[REG_RIP];
 	if (sig == SIGTRAP)
-		return box_shadow_stepped(u) || box_cover_hit(b->shared, u);
+		return box_shadow_stepped(u) || box_cover_hit(b->shared, u) || box_unsaid_hit(u);
 	/* Through the stack's registers the processor calls such an address a bus error. */
 	if (sig != SIGSEGV && sig != SIGBUS)
 		return false;

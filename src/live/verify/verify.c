@@ -445,6 +445,86 @@ static struct err *shrink(struct verify *v, uint32_t i, const struct box_trial *
 	return e;
 }
 
+/* --- what no input says ---------------------------------------------------------------------------------------------- */
+
+/* A run with what is not said made one thing or another, with the time of C; whether it ended well. */
+static struct err *try_unsaid(struct verify *v, const struct box_trial *from, enum box_unsaid unsaid, struct box_outcome *ret, bool *ret_ok)
+{
+	struct box_trial t = *from;
+	t.unsaid = unsaid;
+	t.cpu_ms = v->opts.cpu_ms * C_TIMES;
+	struct err *e = box_try(v->box, &t, ret);
+	*ret_ok = !e && is_clean(&ret->result) && is_telling(ret);
+	return e;
+}
+
+/* Whether both leave the same where nothing is found in the stack that nobody put there, and the machine code itself another thing than it did:
+ * then they differ by that alone. The pages of the first run are lost. */
+static struct err *is_by_unset_stack(struct verify *v, uint32_t i, const struct box_trial *t, bool *ret)
+{
+	const struct verify_func *f = &v->funcs[i];
+	struct box_trial machine = *t;
+	struct box_outcome clear, other;
+	char why[160];
+	bool ok;
+	machine.code_va = 0;
+	*ret = false;
+	struct err *e = try_unsaid(v, &machine, BOX_UNSAID_STACK, &clear, &ok);
+	if (e || !ok)
+		return e;
+	memcpy(v->pages, clear.pages, clear.page_cnt * sizeof(*v->pages));
+	e = try_unsaid(v, t, BOX_UNSAID_STACK, &other, &ok);
+	if (e || !ok || differ(f, &clear, v->pages, &other, why, sizeof(why)))
+		return e;
+	e = try_unsaid(v, &machine, BOX_UNSAID_AS_IS, &other, &ok);
+	*ret = !e && ok && differ(f, &clear, v->pages, &other, why, sizeof(why));
+	return e;
+}
+
+/* Whether the machine code itself leaves something else with another value of the stack protector, which lies behind the objects of a frame. */
+static struct err *is_by_canary(struct verify *v, uint32_t i, const struct box_trial *t, bool *ret)
+{
+	struct box_trial machine = *t;
+	struct box_outcome own, other;
+	char why[160];
+	bool ok;
+	machine.code_va = 0;
+	*ret = false;
+	struct err *e = try_unsaid(v, &machine, BOX_UNSAID_AS_IS, &own, &ok);
+	if (e || !ok)
+		return e;
+	memcpy(v->pages, own.pages, own.page_cnt * sizeof(*v->pages));
+	e = try_unsaid(v, &machine, BOX_UNSAID_CANARY, &other, &ok);
+	*ret = !e && ok && differ(&v->funcs[i], &own, v->pages, &other, why, sizeof(why));
+	return e;
+}
+
+/* What a difference that stays is worth: it may be by what no input says. */
+static struct err *judge_unsaid(struct verify *v, uint32_t i, const struct box_trial *t, const struct box_outcome *c, struct verify_verdict *ret)
+{
+	const char *const unset = "reads stack that nobody set: the same where that is zero";
+	bool is_unset, is_canary = false;
+	struct err *e = is_by_unset_stack(v, i, t, &is_unset);
+	if (!e && !is_unset)
+		e = is_by_canary(v, i, t, &is_canary);
+	if (e)
+		return e;
+	if (is_canary) {
+		snprintf(ret->why, sizeof(ret->why), "%s", ret->inputs ? "" : "reads over the end of an object of its frame");
+		return NULL;
+	}
+	cover_keep(&v->cover);
+	ret->inputs++;
+	ret->status = is_unset ? VERIFY_EQUAL : VERIFY_DIFFERS;
+	if (is_unset) {
+		ret->is_by_unset = true;
+		snprintf(ret->why, sizeof(ret->why), "%s", unset);
+		return NULL;
+	}
+	ret->seed = t->seed;
+	return shrink(v, i, t, c, ret);
+}
+
 /* What a difference is worth: none when the machine code differs from itself. */
 static struct err *judge_difference(struct verify *v, uint32_t i, const struct box_trial *t, struct verify_verdict *ret)
 {
@@ -466,11 +546,7 @@ static struct err *judge_difference(struct verify *v, uint32_t i, const struct b
 	e = box_try(v->box, t, &c);
 	if (e || !is_telling(&c) || !differ(&v->funcs[i], &v->first, v->pages, &c, ret->why, sizeof(ret->why)))
 		return e;
-	cover_keep(&v->cover);
-	ret->status = VERIFY_DIFFERS;
-	ret->inputs++;
-	ret->seed = t->seed;
-	return shrink(v, i, t, &c, ret);
+	return judge_unsaid(v, i, t, &c, ret);
 }
 
 static struct err *one_trial(struct verify *v, uint32_t i, const struct guide_input *in, struct verify_verdict *ret)
@@ -522,7 +598,8 @@ static struct err *one_trial(struct verify *v, uint32_t i, const struct guide_in
 	guide_learn(v->guide, in, v->run);
 	ret->inputs++;
 	ret->status = VERIFY_EQUAL;
-	ret->why[0] = '\0';
+	if (!ret->is_by_unset)
+		ret->why[0] = '\0';
 	return NULL;
 }
 

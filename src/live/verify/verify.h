@@ -63,6 +63,7 @@ struct verify_verdict {
 	uint32_t word_cnt;
 	uint32_t more_words;    /* that are not listed */
 	bool is_quick;          /* the C was compiled by the quick compiler */
+	bool is_by_unset;       /* some of those that gave the same did so where stack that nobody set is zero */
 	char why[160];          /* what differs, or why nothing could be said; "" */
 };
 
