@@ -459,7 +459,7 @@ static struct err *print(struct cprint_printer *p, struct arena *a)
 	struct err *e = ok && f->block_cnt ? structure(p, a) : NULL;
 	if (e)
 		return e;
-	if (p->opts->is_state && !cprint_define_globals(p, a))
+	if (p->opts->is_state && (!cprint_define_globals(p, a) || !cprint_find_unset(p, a)))
 		return &err_nomem;
 	put_head(p);
 	if (ok && f->block_cnt && !cprint_body(p) && !p->why)

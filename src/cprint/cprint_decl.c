@@ -8,6 +8,8 @@
 
 /* Names in one line of declarations. */
 #define LINE_MAX 12
+/* Sets of locations of all blocks: in larger functions every variable has a value from the beginning. */
+#define UNSET_WORDS_MAX (1u << 20)
 
 static bool is_parameter(const struct cprint_printer *p, unsigned loc)
 {
@@ -100,6 +102,69 @@ const char *cprint_global(const struct cprint_printer *p, ir_ref addr, enum ir_w
 }
 
 /* --- variables --------------------------------------------------------------------------------------------------- */
+/* Which locations each block sets, and which it reads before it sets them. */
+static void look_at_block(const struct ir_func *f, uint32_t b, uint64_t *sets, uint64_t *reads)
+{
+	for (uint32_t i = f->blocks[b].first; i < f->blocks[b].last; i++) {
+		const struct ir_rec *rec = &f->recs[f->order[i]];
+		uint64_t bit = (uint64_t)1 << rec->aux % 64;
+		if (rec->flags & IR_F_TYPED)
+			continue;
+		if (rec->op == IR_GET && !(sets[rec->aux / 64] & bit))
+			reads[rec->aux / 64] |= bit;
+		if (rec->op == IR_PUT)
+			sets[rec->aux / 64] |= bit;
+	}
+}
+
+bool cprint_find_unset(struct cprint_printer *p, struct arena *a)
+{
+	const struct ir_func *f = p->f;
+	size_t words = ((size_t)f->machine->loc_cnt + 63) / 64, n = f->block_cnt;
+	struct ir_edges succs;
+	uint32_t *todo = ARENA_RAW_ARRAY(a, uint32_t, n + 1), depth = 0;
+	uint8_t *is_open = ARENA_ARRAY(a, uint8_t, n + 1);
+	p->unset = ARENA_ARRAY(a, uint64_t, words + 1);
+	if (!p->unset || !todo || !is_open)
+		return false;
+	if (n * words > UNSET_WORDS_MAX) {
+		memset(p->unset, 0xff, words * sizeof(*p->unset));
+		return true;
+	}
+	uint64_t *sets = ARENA_ARRAY(a, uint64_t, n * words + 1), *reads = ARENA_ARRAY(a, uint64_t, n * words + 1);
+	uint64_t *in = ARENA_ARRAY(a, uint64_t, n * words + 1);
+	if (!sets || !reads || !in || !ir_succs(f, &succs))
+		return false;
+	for (uint32_t b = 0; b < n; b++)
+		look_at_block(f, b, &sets[b * words], &reads[b * words]);
+	/* What may not have been set yet goes on along the ways out, until none has news. */
+	if (n) {
+		memset(in, 0xff, words * sizeof(*in));
+		todo[depth++] = 0;
+		is_open[0] = 1;
+	}
+	while (depth) {
+		uint32_t b = todo[--depth];
+		is_open[b] = 0;
+		for (uint32_t k = succs.first[b]; k < succs.first[b + 1]; k++) {
+			uint32_t to = succs.list[k];
+			uint64_t news = 0;
+			for (size_t w = 0; w < words; w++) {
+				uint64_t more = in[b * words + w] & ~sets[b * words + w] & ~in[to * words + w];
+				in[to * words + w] |= more;
+				news |= more;
+			}
+			if (news && !is_open[to]) {
+				is_open[to] = 1;
+				todo[depth++] = to;
+			}
+		}
+	}
+	for (size_t i = 0; i < n * words; i++)
+		p->unset[i % words] |= in[i] & reads[i];
+	return true;
+}
+
 /* A run of names of one type. */
 struct run {
 	struct cprint_printer *p;
@@ -134,9 +199,12 @@ void cprint_declare_locs(struct cprint_printer *p)
 			continue;
 		next_name(&r, width, cprint_is_signed_loc(p, i));
 		cprint_loc(p, i, p->text);
-		buf_add_str(p->text, !p->opts->is_state ? " = m->" : width < IR_W80 ? " = 0" : width < IR_W256 ? " = {0}" : " = {{0}}");
-		if (!p->opts->is_state)
+		if (!p->opts->is_state) {
+			buf_add_str(p->text, " = m->");
 			cprint_loc(p, i, p->text);
+		} else if (p->unset[i / 64] >> i % 64 & 1) {
+			buf_add_str(p->text, width < IR_W80 ? " = 0" : width < IR_W256 ? " = {0}" : " = {{0}}");
+		}
 	}
 	if (r.cnt)
 		buf_add_str(p->text, ";\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cprint/cprint_int.h"
+#include "cprint/cprint_cast.h"
 
 #include <string.h>
 
@@ -10,151 +10,17 @@
  * An expression is written as C has it, then it is known what type it has and what its value says, and only where that is not what is
  * wanted around it a cast is put before it, by C's own conversions (C11 6.3.1.8), as parentheses are.
  */
-enum want {
-	MODULO,   /* converted to the value's width it is right: an assignment, an operand of unsigned arithmetic */
-	UNSIGNED, /* the number itself, read without a sign */
-	SIGNED,   /* read with one */
-};
-
-/* How tightly the outermost operator binds: C11 6.5.1 to 6.5.17. */
-enum prec { P_CHOICE, P_OR, P_XOR, P_AND, P_EQUAL, P_LESS, P_SHIFT, P_SUM, P_PRODUCT, P_UNARY, P_PRIMARY };
-
-/* What was written. */
-struct expr {
-	bool ok;
-	uint8_t bits;        /* of its C type, before it is promoted to int */
-	bool is_signed;      /* of that type */
-	bool u, s;           /* it has the value read without, and with a sign */
-	bool is_number;      /* a literal */
-	uint8_t prec;
-};
 
 static struct expr put(const struct cprint_form *f, unsigned i, enum want want, struct buf *text);
 static struct expr put_ref(struct cprint_printer *p, ir_ref r, enum want want, struct buf *text);
 static struct expr put_form(const struct cprint_form *f, enum want want, struct buf *text);
 
-/* --- pieces ------------------------------------------------------------------------------------------------- */
 /* Integers are held in the type of their width, one bit in eight. */
 void cprint_type(enum ir_width w, struct buf *text)
 {
 	static const char *const names[IR_W_COUNT] = {"void",	   "uint1_t",  "uint8_t",   "uint16_t",	 "uint32_t",
 						      "uint64_t", "uint80_t", "uint128_t", "uint256_t", "uint512_t"};
 	buf_add_str(text, names[w < IR_W_COUNT ? w : 0]);
-}
-
-static void insert(struct buf *text, size_t at, const char *s, size_t len)
-{
-	if (!buf_room(text, len))
-		return;
-	memmove(text->data + at + len, text->data + at, text->len - at);
-	memcpy(text->data + at, s, len);
-	text->len += len;
-}
-
-/* Parentheses around what stands in [at, end), when it binds less tightly than `prec`. */
-static void enclose_part(struct buf *text, size_t at, size_t end, struct expr *e, enum prec prec)
-{
-	if (e->prec >= prec)
-		return;
-	insert(text, end, ")", 1);
-	insert(text, at, "(", 1);
-	e->prec = P_PRIMARY;
-}
-
-/* The same around all from `at` on. */
-static void enclose(struct buf *text, size_t at, struct expr *e, enum prec prec)
-{
-	enclose_part(text, at, text->len, e, prec);
-}
-
-static struct expr of_type(enum ir_width w, bool is_signed, enum prec prec)
-{
-	unsigned bits = ir_bits(w);
-	return (struct expr){.ok = true, .bits = (uint8_t)(bits < 8 ? 8 : bits == 80 ? 128 : bits > 128 ? 128 : bits),
-			     .is_signed = is_signed, .u = !is_signed, .s = is_signed, .prec = (uint8_t)prec};
-}
-
-/* A cast before what stands in [at, end). */
-static struct expr cast_part(struct buf *text, size_t at, size_t end, struct expr e, enum ir_width w, bool is_signed)
-{
-	char name[24] = "(", *p = name + 1;
-	static const char *const types[IR_W_COUNT] = {"", "uint1_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint80_t", "uint128_t", "", ""};
-	const char *type = types[w];
-	/* The Tiny C Compiler leaves the sign of a byte in 16 bits without one. */
-	if (w == IR_W16 && !is_signed && e.is_signed && e.bits < 16)
-		e = cast_part(text, at, end, e, IR_W32, false);
-	else
-		enclose_part(text, at, end, &e, P_UNARY);
-	memcpy(p, type + is_signed, strlen(type + is_signed));
-	p += strlen(type + is_signed);
-	*p++ = ')';
-	insert(text, at, name, (size_t)(p - name));
-	struct expr out = of_type(w, is_signed, P_UNARY);
-	out.ok = e.ok && *type;
-	return out;
-}
-
-static struct expr cast(struct buf *text, size_t at, struct expr e, enum ir_width w, bool is_signed)
-{
-	return cast_part(text, at, text->len, e, w, is_signed);
-}
-
-/* What was written from `at` on as it is wanted. */
-static struct expr convert_to(struct expr e, size_t at, enum ir_width w, enum want want, struct buf *text)
-{
-	if (want == MODULO || (want == UNSIGNED ? e.u : e.s))
-		return e;
-	return cast(text, at, e, w, want == SIGNED);
-}
-
-static void promote(struct expr *e)
-{
-	e->is_signed = e->bits < 32 || e->is_signed;
-	e->bits = e->bits < 32 ? 32 : e->bits;
-}
-
-/* What C's conversions make of two operands. */
-static struct expr meet(struct expr a, struct expr b)
-{
-	promote(&a);
-	promote(&b);
-	struct expr t = a.bits >= b.bits ? a : b;
-	if (a.bits == b.bits)
-		t.is_signed = a.is_signed && b.is_signed;
-	t.ok = a.ok && b.ok;
-	t.is_number = false;
-	return t;
-}
-
-/* Two expressions in the buffer, one behind the other. */
-struct pair {
-	size_t at_a, end_a, at_b;
-	struct expr a, b;
-};
-
-static void cast_first(struct pair *x, enum ir_width w, bool is_signed, struct buf *text)
-{
-	size_t len = text->len;
-	x->a = cast_part(text, x->at_a, x->end_a, x->a, w, is_signed);
-	x->end_a += text->len - len;
-	x->at_b += text->len - len;
-}
-
-/* Whether C's type of an expression says `is_signed`, and compilers say so where it meets the other one. */
-static bool is_of_sign(const struct expr *e, bool is_signed)
-{
-	return !e->is_number && e->is_signed == is_signed && (e->bits >= 32 || is_signed);
-}
-
-/* Where both operands of a comparison or a choice are read alike, makes their types such that C does so, too. */
-static void make_alike(struct pair *x, enum ir_width w, bool is_signed, struct buf *text)
-{
-	bool mixed = (is_of_sign(&x->a, true) || !x->a.u) && (is_of_sign(&x->b, false) || !x->b.s);
-	mixed = mixed || ((is_of_sign(&x->b, true) || !x->b.u) && (is_of_sign(&x->a, false) || !x->a.s));
-	if (mixed && is_of_sign(&x->a, !is_signed))
-		cast_first(x, w, is_signed, text);
-	if (mixed && is_of_sign(&x->b, !is_signed))
-		x->b = cast(text, x->at_b, x->b, w, is_signed);
 }
 
 /* --- numbers ---------------------------------------------------------------------------------------------------- */
@@ -529,7 +395,8 @@ static struct expr put_shift(const struct cprint_form *f, enum want want, struct
 		a = cast(text, at, a, w, op == IR_ASHR);
 	enclose(text, at, &a, P_UNARY);
 	buf_add_str(text, op == IR_SHL ? " << " : " >> ");
-	struct expr n = put_tight(f, 1, UNSIGNED, P_UNARY, text);
+	uint64_t count;
+	struct expr n = const_arg(f, 1, &count) ? put_literal(count, IR_W32, AS_NUMBER, text) : put_tight(f, 1, UNSIGNED, P_UNARY, text);
 	struct expr r = meet(a, a);
 	r.ok = a.ok && n.ok;
 	r.prec = P_SHIFT;
@@ -855,11 +722,69 @@ static struct expr put_load(const struct cprint_form *f, enum want want, struct 
 	return put_helper(f, form_of(IR_LOAD, IR_KIND_NONE), text);
 }
 
+/* What stands behind a place whose new value is made of the one it has: "++", " += VALUE" and their like. `prec`: of the
+ * place. False: nothing was written, the value is made otherwise. */
+static bool put_change(struct cprint_printer *p, const struct ir_rec *rec, bool is_signed, enum prec prec, bool *ret_ok, struct buf *text)
+{
+	static const struct {
+		uint8_t op;
+		const char *text;
+	} ops[] = {{IR_ADD, " += "}, {IR_SUB, " -= "}, {IR_AND, " &= "}, {IR_OR, " |= "}, {IR_XOR, " ^= "}};
+	enum ir_width w = (enum ir_width)rec->width;
+	unsigned bits = ir_bits(w);
+	uint64_t v = 0;
+	size_t k = 0;
+	while (k < ARRAY_LEN(ops) && ops[k].op != rec->op)
+		k++;
+	if (k == ARRAY_LEN(ops) || bits > 64 || bits < 8 || ir_const_get(p->f, rec->a, &v))
+		return false;
+	bool is_number = ir_const_get(p->f, rec->b, &v), is_sum = k < 2;
+	bool is_down = is_number && k == 0 && v >> (bits - 1);
+	v = is_down ? (0 - v) & (UINT64_MAX >> (64 - bits)) : v;
+	if (is_number && is_sum && v == 1 && !is_signed && prec == P_PRIMARY) {
+		buf_add_str(text, is_down || k == 1 ? "--" : "++");
+		return *ret_ok = true;
+	}
+	buf_add_str(text, ops[is_down ? 1 : k].text);
+	size_t at = text->len;
+	struct expr e = !is_number ? put_ref(p, rec->b, MODULO, text) :
+			is_sum ? put_literal(v, w, w == IR_W64 ? AS_OFFSET : AS_NUMBER, text) : put_mask(v, w, text);
+	/* Sums of signed types are not to overflow. */
+	if (is_sum && is_signed && bits >= 32 && is_number)
+		buf_add_str(text, w == IR_W64 ? "ull" : "u");
+	else if (is_sum && is_signed && bits >= 32 && (e.is_signed || e.bits != bits))
+		cast(text, at, e, w, false);
+	*ret_ok = e.ok;
+	return true;
+}
+
+/* Of a store whose place, as it was written from `at` on, is where the value it changes was loaded from. */
+static bool put_place_change(const struct cprint_form *f, size_t at, enum prec prec, bool *ret_ok, struct buf *text)
+{
+	const struct ir_rec *rec = cprint_inline(f->p, f->rec->b), *from = rec ? cprint_inline(f->p, rec->a) : NULL;
+	if (!from || from->op != IR_LOAD || from->width != f->rec->width || from->flags != f->rec->flags || rec->width != f->rec->width)
+		return false;
+	const struct cprint_form load = {f->p, from, ir_ref_width(f->p->f, from->a)};
+	size_t end = text->len;
+	struct expr e;
+	bool is_same = put_place(&load, (enum ir_width)from->width, false, &e, text) && e.ok && text->len - end == end - at &&
+		       !memcmp(text->data + at, text->data + end, end - at);
+	text->len = end;
+	if (!is_same || !put_change(f->p, rec, false, prec, ret_ok, text))
+		return false;
+	cprint_map_here(f->p, rec->origin);
+	cprint_map_here(f->p, from->origin);
+	return true;
+}
+
 static struct expr put_store(const struct cprint_form *f, struct buf *text)
 {
 	struct expr e;
+	size_t at = text->len;
 	if (!put_place(f, (enum ir_width)f->rec->width, false, &e, text))
 		return put_helper(f, form_of(IR_STORE, IR_KIND_NONE), text);
+	if (put_place_change(f, at, (enum prec)e.prec, &e.ok, text))
+		return e;
 	buf_add(text, " = ", 3);
 	e.ok = put(f, 1, MODULO, text).ok && e.ok;
 	return e;
@@ -1140,51 +1065,16 @@ bool cprint_operand(struct cprint_printer *p, ir_ref r, enum cprint_how how, str
 	return e.ok;
 }
 
-/* "LOCATION += VALUE" and its like, for a value made of the location's own. */
-static bool put_change(struct cprint_printer *p, unsigned loc, ir_ref r, bool *ret_ok, struct buf *text)
-{
-	static const struct {
-		uint8_t op;
-		const char *text;
-	} ops[] = {{IR_ADD, " += "}, {IR_SUB, " -= "}, {IR_AND, " &= "}, {IR_OR, " |= "}, {IR_XOR, " ^= "}};
-	const struct ir_rec *rec = cprint_inline(p, r), *from = rec ? cprint_inline(p, rec->a) : NULL;
-	enum ir_width w = (enum ir_width)p->f->machine->locs[loc].width;
-	unsigned bits = ir_bits(w);
-	uint64_t v = 0;
-	size_t k = 0;
-	while (rec && k < ARRAY_LEN(ops) && ops[k].op != rec->op)
-		k++;
-	if (!from || k == ARRAY_LEN(ops) || bits > 64 || bits < 8 || from->op != IR_GET || from->aux != loc || ir_const_get(p->f, rec->a, &v))
-		return false;
-	bool is_number = ir_const_get(p->f, rec->b, &v), is_sum = k < 2, is_signed = cprint_is_signed_loc(p, loc);
-	bool is_down = is_number && k == 0 && v >> (bits - 1);
-	cprint_map_here(p, rec->origin);
-	cprint_loc(p, loc, text);
-	v = is_down ? (0 - v) & (UINT64_MAX >> (64 - bits)) : v;
-	if (is_number && is_sum && v == 1 && !is_signed) {
-		buf_add_str(text, is_down || k == 1 ? "--" : "++");
-		return *ret_ok = true;
-	}
-	buf_add_str(text, ops[is_down ? 1 : k].text);
-	size_t at = text->len;
-	struct expr e = !is_number ? put_ref(p, rec->b, MODULO, text) :
-			is_sum ? put_literal(v, w, w == IR_W64 ? AS_OFFSET : AS_NUMBER, text) : put_mask(v, w, text);
-	/* Sums of signed types are not to overflow. */
-	if (is_sum && is_signed && bits >= 32 && is_number)
-		buf_add_str(text, w == IR_W64 ? "ull" : "u");
-	else if (is_sum && is_signed && bits >= 32 && (e.is_signed || e.bits != bits))
-		cast(text, at, e, w, false);
-	*ret_ok = e.ok;
-	return true;
-}
-
 bool cprint_set(struct cprint_printer *p, unsigned loc, ir_ref r, struct buf *text)
 {
-	bool ok;
-	if (put_change(p, loc, r, &ok, text))
-		return ok;
-	bool is_number = ir_tag(r) == IR_TAG_CONST;
+	const struct ir_rec *rec = cprint_inline(p, r), *from = rec ? cprint_inline(p, rec->a) : NULL;
+	bool ok, is_number = ir_tag(r) == IR_TAG_CONST;
 	cprint_loc(p, loc, text);
+	if (from && from->op == IR_GET && from->aux == loc && rec->width == p->f->machine->locs[loc].width &&
+	    put_change(p, rec, cprint_is_signed_loc(p, loc), P_PRIMARY, &ok, text)) {
+		cprint_map_here(p, rec->origin);
+		return ok;
+	}
 	buf_add(text, " = ", 3);
 	return put_ref(p, r, is_number && cprint_is_signed_loc(p, loc) ? SIGNED : MODULO, text).ok;
 }

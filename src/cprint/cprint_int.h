@@ -40,6 +40,7 @@ struct cprint_printer {
 	unsigned indent;
 	bool in_expr;        /* statements are written as operands of commas */
 	struct cprint_value *values; /* per record */
+	uint64_t *unset;     /* bits by location: variables that may be read before they are set */
 	uint32_t *next_put;  /* per location: the nearest change behind where place_block() is; what lies before is of a block before */
 	uint8_t *name_len;   /* per location: bytes of its name; 0: the function does not use it */
 	uint32_t *temps;     /* records that have a variable, by its number less one */
@@ -125,6 +126,8 @@ bool cprint_is_signed_value(const struct cprint_printer *p, ir_ref r);
 bool cprint_define_globals(struct cprint_printer *p, struct arena *a);
 /* The name of what lies at an address that is written where it is used; null: has none. */
 const char *cprint_global(const struct cprint_printer *p, ir_ref addr, enum ir_width w);
+/* Which variables of locations need a value from the beginning. False: no memory. */
+bool cprint_find_unset(struct cprint_printer *p, struct arena *a);
 /* The variables of locations, of values. */
 void cprint_declare_locs(struct cprint_printer *p);
 void cprint_declare_temps(struct cprint_printer *p);

@@ -320,7 +320,7 @@ static uint32_t ends_of(const struct ir_func *f, uint32_t block, uint32_t *seen_
 	return cnt;
 }
 
-bool ir_succs(struct ir_func *f, struct ir_edges *ret)
+bool ir_succs(const struct ir_func *f, struct ir_edges *ret)
 {
 	uint32_t *seen_by = ARENA_ARRAY(f->arena, uint32_t, f->block_cnt + (size_t)1), cnt = 0;
 	ret->first = ARENA_RAW_ARRAY(f->arena, uint32_t, f->block_cnt + (size_t)1);
@@ -340,13 +340,13 @@ bool ir_succs(struct ir_func *f, struct ir_edges *ret)
 	return true;
 }
 
-bool ir_preds(struct ir_func *f, struct ir_edges *ret)
+bool ir_preds(const struct ir_func *f, struct ir_edges *ret)
 {
 	struct ir_edges succs;
 	return ir_succs(f, &succs) && ir_turn_edges(f, &succs, ret);
 }
 
-bool ir_turn_edges(struct ir_func *f, const struct ir_edges *edges, struct ir_edges *ret)
+bool ir_turn_edges(const struct ir_func *f, const struct ir_edges *edges, struct ir_edges *ret)
 {
 	uint32_t n = f->block_cnt;
 	uint32_t *fill = ARENA_ARRAY(f->arena, uint32_t, n + (size_t)1);

@@ -394,10 +394,10 @@ struct ir_edges {
 	uint32_t *list;
 };
 /* In the function's arena; false when out of memory. */
-bool ir_succs(struct ir_func *f, struct ir_edges *ret);
-bool ir_preds(struct ir_func *f, struct ir_edges *ret);
+bool ir_succs(const struct ir_func *f, struct ir_edges *ret);
+bool ir_preds(const struct ir_func *f, struct ir_edges *ret);
 /* The one from the other. */
-bool ir_turn_edges(struct ir_func *f, const struct ir_edges *edges, struct ir_edges *ret);
+bool ir_turn_edges(const struct ir_func *f, const struct ir_edges *edges, struct ir_edges *ret);
 
 /* --- checking and text ------------------------------------------------------------------------------------- */
 /*

@@ -142,8 +142,9 @@ __attribute__((noinline)) int f(int *p, unsigned n, int k)
 	while (*text == 'x')
 		text++;
 	for (int i = 0; i < k; i++)
-		r += p[2] * 7 - (int)(n / 10) + (int)(n << 3);
+		r += p[2] * 7 - (int)(n / 10) + (int)(n << 8);
 	level = r >> 2;
+	p[5] |= 0x40;
 	said = "never said";
 	return r;
 }
@@ -156,7 +157,10 @@ C
 	like "a text beside its address" '/. "never said" ./' "$look"
 	like "a division" " / 10" "$look"
 	like "memory" '[*]\(u32 [*]\)\(a0 \+ 8\)' "$look"
-	like "what counts is i" "int32_t .*\\bi = 0" "$look"
+	like "a shift by a number" '<< 8|[*] 256' "$look"
+	like "a change in place" '^	[*]\(u32 [*]\)\(a0 \+ 0x14\) \|= 0x40;' "$look"
+	is "only what may be read before it is set has a first value" 0 "$(grep -c '^	[a-z0-9_]* [^;(]* = 0[,;]' "$WORK/look.c")"
+	like "what counts is i" "int32_t .*\\bi\\b" "$look"
 	like "a variable with a sign" "^	int32_t " "$look"
 	is "no helper for what C has" 0 "$(grep -cE 'scry_(sh|mul|load(8|16|32)|store(8|16|32)|udiv|sext)' "$WORK/look.c")"
 	"$SCRY" decompile --all "$WORK/look" -o "$WORK/lk" >/dev/null

@@ -447,6 +447,15 @@ static ir_ref tree_addr(struct tree *t)
 					    .b = ir_const(t->f, IR_W64, rng() % 40), .c = IR_REF_NONE});
 }
 
+/* What is made of a value that is where the result goes, too. */
+static ir_ref tree_change(struct tree *t, ir_ref own, ir_ref other)
+{
+	static const uint8_t changes[] = {IR_ADD, IR_SUB, IR_AND, IR_OR, IR_XOR};
+	enum ir_width w = ir_ref_width(t->f, own);
+	ir_ref by = rng() & 1 || w == IR_W128 ? other : ir_const(t->f, w, rng() & 1 ? 1 : 0 - rng() % 9);
+	return tree_add(t, &(struct ir_rec){.op = changes[rng() % ARRAY_LEN(changes)], .width = (uint8_t)w, .a = own, .b = by, .c = IR_REF_NONE});
+}
+
 static void tree_step(struct tree *t)
 {
 	static const struct {
@@ -498,13 +507,8 @@ static void tree_step(struct tree *t)
 		rec.aux = loc_of((unsigned)(rng() % 3), w);
 		if (rng() & 1)
 			break;
-		/* A change of what is there. */
-		static const uint8_t changes[] = {IR_ADD, IR_SUB, IR_AND, IR_OR, IR_XOR};
-		ir_ref by = rng() & 1 || w == IR_W128 ? rec.a : ir_const(t->f, w, rng() & 1 ? 1 : 0 - rng() % 9);
-		ir_ref own = tree_add(t, &(struct ir_rec){.op = IR_GET, .width = (uint8_t)w, .a = IR_REF_NONE, .b = IR_REF_NONE,
-							  .c = IR_REF_NONE, .aux = rec.aux});
-		rec.a = tree_add(t, &(struct ir_rec){.op = changes[rng() % ARRAY_LEN(changes)], .width = (uint8_t)w, .a = own, .b = by,
-						     .c = IR_REF_NONE});
+		rec.a = tree_change(t, tree_add(t, &(struct ir_rec){.op = IR_GET, .width = (uint8_t)w, .a = IR_REF_NONE, .b = IR_REF_NONE,
+								    .c = IR_REF_NONE, .aux = rec.aux}), rec.a);
 		break;
 	case 5:
 		rec.op = w == IR_W1 ? IR_FENCE : rng() & 1 ? IR_LOAD : IR_STORE;
@@ -514,6 +518,9 @@ static void tree_step(struct tree *t)
 			rec.a = tree_addr(t);
 		if (rec.op == IR_STORE)
 			rec.b = tree_arg(t, w, true);
+		if (rec.op == IR_STORE && rng() & 1)
+			rec.b = tree_change(t, tree_add(t, &(struct ir_rec){.op = IR_LOAD, .width = (uint8_t)w, .a = rec.a, .b = IR_REF_NONE,
+									    .c = IR_REF_NONE}), rec.b);
 		break;
 	default: {
 		unsigned i = (unsigned)(rng() % ARRAY_LEN(ops));

@@ -130,7 +130,10 @@ static bool takes_store(struct scan *s)
 	for (word = p; word > s->p && is_word_ch(word[-1]); word--)
 		;
 	s->stored = word;
-	return is_variable(s, word, (size_t)(p - word)) || (word - s->p > 3 && !memcmp(word - 3, "m->", 3));
+	bool is_state = word - s->p > 3 && !memcmp(word - 3, "m->", 3);
+	const char *from = is_state ? word - 3 : word;
+	/* All of what is stored. */
+	return from - s->p > 2 && !memcmp(from - 2, ", ", 2) && (is_state || is_variable(s, word, (size_t)(p - word)));
 }
 
 /* A member of the state of that width, `m` was its first word. */
