@@ -317,7 +317,7 @@ static void put_head(struct cprint_printer *p)
 		buf_add_ch(text, ')');
 	}
 	if (p->f->self) {
-		cprint_prototype(p->f->self, p->opts->name, text);
+		cprint_head(p, text);
 		buf_add_str(text, "\n{\n");
 		if (names_state(p)) {
 			buf_add_str(text, "\tstruct ");
@@ -459,7 +459,7 @@ static struct err *print(struct cprint_printer *p, struct arena *a)
 	struct err *e = ok && f->block_cnt ? structure(p, a) : NULL;
 	if (e)
 		return e;
-	if (p->opts->is_state && (!cprint_define_globals(p, a) || !cprint_find_unset(p, a)))
+	if (p->opts->is_state && (!cprint_define_globals(p, a) || !cprint_find_unset(p, a) || !cprint_name_temps(p, a)))
 		return &err_nomem;
 	put_head(p);
 	if (ok && f->block_cnt && !cprint_body(p) && !p->why)

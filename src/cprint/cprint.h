@@ -36,6 +36,7 @@ enum cprint_view { CPRINT_UNSIGNED, CPRINT_SIGNED };
 struct cprint_views {
 	const uint8_t *locs; /* enum cprint_view, by location */
 	const uint8_t *recs; /* by record, for those that get variables of their own */
+	const char *const *words; /* what these are called, by record; null: by numbers */
 };
 
 struct cprint_opts {

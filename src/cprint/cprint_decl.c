@@ -8,6 +8,8 @@
 
 /* Names in one line of declarations. */
 #define LINE_MAX 12
+/* Of one word. */
+#define NUMBERS_MAX 1000
 /* Sets of locations of all blocks: in larger functions every variable has a value from the beginning. */
 #define UNSET_WORDS_MAX (1u << 20)
 
@@ -163,6 +165,35 @@ bool cprint_find_unset(struct cprint_printer *p, struct arena *a)
 	for (size_t i = 0; i < n * words; i++)
 		p->unset[i % words] |= in[i] & reads[i];
 	return true;
+}
+
+static bool is_taken(const struct cprint_printer *p, const char *name, uint32_t temps)
+{
+	const struct ir_machine *m = p->f->machine;
+	for (unsigned i = 0; i < m->loc_cnt; i++)
+		if (!cprint_is_in_state(p, i) && !strcmp(m->locs[i].name, name))
+			return true;
+	for (uint32_t i = 0; i < temps; i++)
+		if (p->temp_names[i] && !strcmp(p->temp_names[i], name))
+			return true;
+	return false;
+}
+
+bool cprint_name_temps(struct cprint_printer *p, struct arena *a)
+{
+	const char *const *words = p->opts->views ? p->opts->views->words : NULL;
+	if (!words)
+		return true;
+	p->temp_names = ARENA_ARRAY(a, const char *, p->temp_cnt + (size_t)1);
+	for (uint32_t i = 0; p->temp_names && i < p->temp_cnt; i++) {
+		const char *word = p->f->recs[p->temps[i]].op == IR_MEMOP ? NULL : words[p->temps[i]], *name = word;
+		size_t len = word ? strlen(word) : 0;
+		const char *sep = len && word[len - 1] >= '0' && word[len - 1] <= '9' ? "_" : "";
+		for (unsigned k = 2; name && is_taken(p, name, i); k++)
+			name = k > NUMBERS_MAX ? NULL : arena_printf(a, "%s%s%u", word, sep, k);
+		p->temp_names[i] = name;
+	}
+	return p->temp_names != NULL;
 }
 
 /* A run of names of one type. */

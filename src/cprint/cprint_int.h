@@ -44,6 +44,7 @@ struct cprint_printer {
 	uint32_t *next_put;  /* per location: the nearest change behind where place_block() is; what lies before is of a block before */
 	uint8_t *name_len;   /* per location: bytes of its name; 0: the function does not use it */
 	uint32_t *temps;     /* records that have a variable, by its number less one */
+	const char **temp_names; /* of those, null: by its number */
 	uint32_t temp_cnt;
 	struct cprint_global *globals; /* by address and width */
 	uint32_t global_cnt;
@@ -128,6 +129,10 @@ bool cprint_define_globals(struct cprint_printer *p, struct arena *a);
 const char *cprint_global(const struct cprint_printer *p, ir_ref addr, enum ir_width w);
 /* Which variables of locations need a value from the beginning. False: no memory. */
 bool cprint_find_unset(struct cprint_printer *p, struct arena *a);
+/* Names for variables of values. False: no memory. */
+bool cprint_name_temps(struct cprint_printer *p, struct arena *a);
+/* "uint64_t f_1000(uint64_t a0)", its parameters called as the variables they are. */
+void cprint_head(const struct cprint_printer *p, struct buf *text);
 /* The variables of locations, of values. */
 void cprint_declare_locs(struct cprint_printer *p);
 void cprint_declare_temps(struct cprint_printer *p);

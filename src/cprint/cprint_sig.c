@@ -118,7 +118,7 @@ bool cprint_typed_leave(struct cprint_printer *p, uint32_t block, const struct i
 }
 
 /* --- from outside --------------------------------------------------------------------------------------------------- */
-void cprint_prototype(const struct ir_sig *sig, const char *name, struct buf *text)
+static void put_head(const struct ir_sig *sig, const char *name, const struct cprint_printer *p, struct buf *text)
 {
 	if (sig->result_width == IR_W0)
 		buf_add_str(text, "void");
@@ -126,11 +126,25 @@ void cprint_prototype(const struct ir_sig *sig, const char *name, struct buf *te
 		cprint_type((enum ir_width)sig->result_width, text);
 	buf_printf(text, " %s(", name);
 	for (unsigned i = 0; i < sig->arg_cnt; i++) {
+		unsigned loc = p && p->f->params ? p->f->params[i] : IR_LOC_NONE;
 		buf_add_str(text, i ? ", " : "");
 		cprint_type((enum ir_width)sig->args[i].width, text);
-		buf_printf(text, " a%u", i);
+		if (loc != IR_LOC_NONE)
+			buf_printf(text, " %s", p->f->machine->locs[loc].name);
+		else
+			buf_printf(text, " a%u", i);
 	}
 	buf_add_str(text, sig->arg_cnt ? ")" : "void)");
+}
+
+void cprint_prototype(const struct ir_sig *sig, const char *name, struct buf *text)
+{
+	put_head(sig, name, NULL, text);
+}
+
+void cprint_head(const struct cprint_printer *p, struct buf *text)
+{
+	put_head(p->f->self, p->opts->name, p, text);
 }
 
 static void put_member(const struct ir_machine *m, unsigned loc, unsigned width, struct buf *text)

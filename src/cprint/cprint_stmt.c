@@ -94,8 +94,13 @@ void cprint_loc(const struct cprint_printer *p, unsigned loc, struct buf *text)
 
 void cprint_temp(const struct cprint_printer *p, uint32_t r, struct buf *text)
 {
+	uint32_t n = p->values[r].temp;
+	if (n && p->temp_names && p->temp_names[n - 1]) {
+		buf_add_str(text, p->temp_names[n - 1]);
+		return;
+	}
 	buf_add_ch(text, 't');
-	buf_add_dec(text, p->values[r].temp);
+	buf_add_dec(text, n);
 }
 
 /* --- statements ------------------------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static struct err *run_pass(struct dec *d, enum dec_pass p, struct dec_func *ret
 		return e ? e : dec_dead(d);
 	case DEC_P_VARS:
 		e = dec_vars(d, ret);
-		return e || (dec_types(ret, d->arena) && dec_names(ret, d->arena)) ? e : &err_nomem;
+		return e || (dec_types(ret, d->arena) && dec_names(d, ret)) ? e : &err_nomem;
 	default:
 		return NULL;
 	}

@@ -83,6 +83,9 @@ struct dec_opts {
 	/* That of the function itself, null: none; and which results beside that its callers want to find in the state, bits by location. */
 	const struct ir_sig *self;
 	const uint64_t *leaves; /* DEC_LOC_WORDS; null: all that may be results */
+	/* The name of what the function at an address takes as argument `arg`, or, with -1, of what it gives: a C identifier, no keyword. False,
+	 * or null: nothing is known. */
+	bool (*word)(void *ctx, uint64_t va, int arg, char *buf, size_t buf_len);
 	/* Called behind each pass with the form it left, for judges; null: nobody. False: stop here. */
 	bool (*after)(void *ctx, unsigned pass, struct ir_func *f);
 	void *ctx;
@@ -95,6 +98,7 @@ struct dec_func {
 	uint16_t var_cnt;
 	struct dec_var *vars;
 	uint8_t *rec_signs, *loc_signs; /* of f, per record and location: 1 when people would declare it with a sign */
+	const char **rec_words;     /* of f, per record: what people would call a variable of its own, not the only one of that name; null */
 	unsigned assumes;           /* enum dec_assumption */
 	unsigned passes_done;       /* bits of enum dec_pass */
 	enum dec_level level;       /* the best it can be printed at */

@@ -168,7 +168,7 @@ _must_use_ struct err *dec_vars(struct dec *d, struct dec_func *ret);
 bool dec_types(struct dec_func *fn, struct arena *a);
 
 /* Names variables by what they are used for; false: no memory. */
-bool dec_names(struct dec_func *fn, struct arena *a);
+bool dec_names(struct dec *d, struct dec_func *fn);
 
 struct err *dec_budget(const struct dec *d);
 

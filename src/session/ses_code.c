@@ -240,6 +240,12 @@ static bool sig_of(void *ctx, uint64_t va, struct ir_sig *ret)
 	return ses_proto_sig(n->sn, va, ret) && (!n->set || n->set->has(n->set->ctx, func));
 }
 
+static bool word_of(void *ctx, uint64_t va, int arg, char *out, size_t cap)
+{
+	const struct names *n = ctx;
+	return ses_word(n->sn, va, arg, out, cap);
+}
+
 static bool is_start(void *ctx, uint64_t va)
 {
 	const struct names *n = ctx;
@@ -286,7 +292,7 @@ const char *ses_code_stage_name(unsigned stage)
 
 static struct dec_opts opts_of(struct names *names)
 {
-	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .rodata = rodata, .sig = sig_of, .ctx = names};
+	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .rodata = rodata, .sig = sig_of, .word = word_of, .ctx = names};
 	if (!names->is_staged)
 		return o;
 	o.rules_off = names->stage < 2 ? dec_rule_cnt() : names->rules_off;
@@ -329,7 +335,7 @@ static struct err *print(struct names *names, struct ir_func *f, struct cprint_o
 	dec.self = ret->has_sig ? &ret->sig : NULL;
 	struct err *e = is_lifted ? err_new(ERR_UNSUPPORTED, "not wanted") : dec_run(f, &dec, &made);
 	if (!e) {
-		const struct cprint_views views = {made.loc_signs, made.rec_signs};
+		const struct cprint_views views = {made.loc_signs, made.rec_signs, made.rec_words};
 		bool is_plain = false;
 		opts->is_state = true;
 		opts->views = &views;

@@ -80,8 +80,7 @@ static uint32_t func_at(const struct ses_snap *sn, uint64_t va)
 	return f < cnt ? f : UINT32_MAX;
 }
 
-/* The function a call of `*va` ends in, which becomes its address; UINT32_MAX: none of the file. */
-static uint32_t behind_thunks(const struct ses_snap *sn, uint64_t *va)
+uint32_t ses_proto_behind_thunks(const struct ses_snap *sn, uint64_t *va)
 {
 	uint32_t cnt, func = func_at(sn, *va);
 	const struct image_func *funcs = image_funcs(sn->im, &cnt);
@@ -190,7 +189,7 @@ static void ask(struct look *l, uint32_t func)
 static void callee(void *ctx, uint64_t va, struct dec_callee *ret)
 {
 	struct look *l = ctx;
-	uint32_t func = behind_thunks(l->sn, &va);
+	uint32_t func = ses_proto_behind_thunks(l->sn, &va);
 	if (is_import(l->sn, va)) {
 		outside(l->sn, va, ret);
 		return;
@@ -213,7 +212,7 @@ static bool is_start(void *ctx, uint64_t va)
 static bool known(void *ctx, uint64_t va, struct dec_proto *ret)
 {
 	struct look *l = ctx;
-	uint32_t cnt, from = func_at(l->sn, va), func = behind_thunks(l->sn, &va);
+	uint32_t cnt, from = func_at(l->sn, va), func = ses_proto_behind_thunks(l->sn, &va);
 	const struct image_func *funcs = image_funcs(l->sn->im, &cnt);
 	bool ends = (from < cnt && funcs[from].flags & IMAGE_FN_NORETURN) || (func < cnt && funcs[func].flags & IMAGE_FN_NORETURN);
 	struct arena a = {0};
@@ -239,7 +238,7 @@ static void add_wants(struct dec_wants *to, const struct dec_wants *w)
 static void wants(void *ctx, uint64_t va, const struct dec_wants *w, bool is_through)
 {
 	struct look *l = ctx;
-	uint32_t func = behind_thunks(l->sn, &va);
+	uint32_t func = ses_proto_behind_thunks(l->sn, &va);
 	if (func == UINT32_MAX)
 		return;
 	const struct through t = {l->func, func, *w};
@@ -513,7 +512,7 @@ static void put_leaves(const struct ir_machine *m, unsigned places, const struct
  * or looks at its return address. */
 static bool find_proto(struct ses_snap *sn, const struct ses_protos *p, uint64_t va, struct arena *a, struct dec_proto *ret)
 {
-	uint32_t to = behind_thunks(sn, &va);
+	uint32_t to = ses_proto_behind_thunks(sn, &va);
 	bool is_stated = read_stated(ses_prototype_at(sn, va, a, NULL), ret), is_known = to != UINT32_MAX && p->state[to] == P_KNOWN;
 	if (!is_stated && (is_import(sn, va) || !is_known))
 		return false;
@@ -533,7 +532,7 @@ static void make_sigs(struct ses_snap *sn, struct ses_protos *p, uint32_t cnt)
 	/* Elsewhere arguments are not in registers. */
 	for (uint32_t i = 0; i < cnt && m && m->addr_width == IR_W64; i++) {
 		uint64_t va = space_va(sn->space, funcs[i].loc), aim = va;
-		uint32_t to = behind_thunks(sn, &aim);
+		uint32_t to = ses_proto_behind_thunks(sn, &aim);
 		struct dec_proto d;
 		struct ir_sig none = {.result = IR_LOC_NONE};
 		struct dec_wants w = p->wants[i];
@@ -831,7 +830,7 @@ static const char *vec_name(unsigned bits)
 struct ses_text ses_proto_recovered(struct ses_snap *sn, uint64_t va, struct arena *a)
 {
 	uint64_t aim = va;
-	uint32_t func = behind_thunks(sn, &aim);
+	uint32_t func = ses_proto_behind_thunks(sn, &aim);
 	const struct ses_protos *p = func == UINT32_MAX ? NULL : protos_of(sn);
 	if (!p || p->state[func] != P_KNOWN)
 		return ses_text_of("", 0);

@@ -122,6 +122,11 @@ bool ses_proto_sig(struct ses_snap *sn, uint64_t va, struct ir_sig *ret);
 /* Which results, bits by location, DEC_LOC_WORDS, it leaves in the state beside the signature's; false: it is not known. */
 bool ses_proto_leaves(struct ses_snap *sn, uint64_t va, uint64_t *ret);
 
+/* Follows jumps of stubs from `*va`: the function a call of it ends in, UINT32_MAX: none of the file. */
+uint32_t ses_proto_behind_thunks(const struct ses_snap *sn, uint64_t *va);
+/* The name, a C identifier that printed C may have for a variable, of argument `arg` of the function at va, or with -1 of its result. */
+bool ses_word(struct ses_snap *sn, uint64_t va, int arg, char *out, size_t cap);
+
 /* Per import, and last for any other, how many arguments in general registers its prototype has, 3 when there is none; in the arena,
  * null: no memory. */
 const uint8_t *ses_proto_import_args(struct ses_snap *sn, struct arena *a);

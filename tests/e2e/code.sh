@@ -168,6 +168,38 @@ C
 else
 	skip "what people write" "no gcc"
 fi
+# What known functions take and give has their words, what lies in the frame its offset; no two variables have one name, none that of a type.
+if build words gcc -O1 -fcf-protection=none -x c - <<'C'; then
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) int f(const char *a, const char *b)
+{
+	char buf[64];
+	int x = dup(3), y = dup(x);
+	if (x < 0 || y < 0 || read(x, buf, 60) != 60 || read(y, buf, 60) != 60 || write(x, buf, 9) != 9 || write(y, buf, 9) != 9)
+		return -1;
+	for (size_t i = 0, n = strlen(a), k = strlen(b); i < n + k; i++)
+		if (write(y, a, n) != (ssize_t)k)
+			x++;
+	close(x);
+	close(y);
+	return buf[7];
+}
+int main(int c, char **v) { return f(v[0], v[1]) + c; }
+C
+	"$SCRY" decompile "$WORK/words" f >"$WORK/words.c"
+	words=$(cat "$WORK/words.c")
+	like "a parameter as libc calls it" '^uint(32|64)_t f_[0-9a-f]+\(uint64_t s2?, uint64_t s2?\)' "$words"
+	like "a result" '^	fd2? = ' "$words"
+	like "and another one of that name" '\blen2 = strlen' "$words"
+	like "what lies in the frame" '\b(buf|local_[0-9a-f]+)\b' "$words"
+	"$SCRY" decompile --all "$WORK/words" -o "$WORK/wd" >/dev/null
+	status "and it compiles" 0 make -s -C "$WORK/wd" CC=gcc CFLAGS="-O2 -Werror" all
+	"$SCRY" set_prototype "$WORK/words" f 'int f(const char *from, const char *linux)' >/dev/null
+	like "a parameter by what somebody says, but no macro's name" '_t f_[0-9a-f]+\(uint64_t from, uint64_t s' "$("$SCRY" decompile "$WORK/words" f)"
+else
+	skip "words of known functions" "no gcc"
+fi
 # Loops and switches are what they were: what compilers ask twice is asked once, and a table is cases of a number.
 if build shapes gcc -O2 -x c - <<'C'; then
 struct l { struct l *next; int v; };
