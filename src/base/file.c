@@ -38,6 +38,16 @@ static struct err *file_map(struct file *f)
 	return f->view ? NULL : err_new(ERR_BUDGET, "%s: too many files are open", f->path);
 }
 
+static void file_note(struct file *f, const struct stat *st)
+{
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	f->mtime_ns = file_ns(st->st_mtim);
+	f->ctime_ns = file_ns(st->st_ctim);
+	f->mode = st->st_mode;
+	f->uid = st->st_uid;
+}
+
 struct err *file_open(const char *path, struct file **ret)
 {
 	struct file *f = calloc(1, sizeof(*f));
@@ -59,12 +69,7 @@ struct err *file_open(const char *path, struct file **ret)
 		e = file_check_kind(path, &st);
 	if (!e) {
 		f->len = (size_t)st.st_size;
-		f->dev = st.st_dev;
-		f->ino = st.st_ino;
-		f->mtime_ns = file_ns(st.st_mtim);
-		f->ctime_ns = file_ns(st.st_ctim);
-		f->mode = st.st_mode;
-		f->uid = st.st_uid;
+		file_note(f, &st);
 		e = file_map(f);
 	}
 	if (e) {
@@ -75,12 +80,51 @@ struct err *file_open(const char *path, struct file **ret)
 	return NULL;
 }
 
+struct err *file_open_holes(int fd, const char *path, uint64_t len, uint32_t block_len, struct file **ret)
+{
+	struct file *f = calloc(1, sizeof(*f));
+	if (!f)
+		return &err_nomem;
+	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	f->path = strdup(path);
+	f->len = (size_t)len;
+	struct stat st;
+	struct err *e = f->fd < 0 || fstat(f->fd, &st) ? err_os(errno, "%s", path) : f->path ? NULL : &err_nomem;
+	if (!e)
+		e = holes_new(f->fd, len, block_len, &f->holes);
+	if (!e) {
+		file_note(f, &st);
+		f->data = holes_data(f->holes);
+		f->view = guard_add(f->data, f->len);
+	}
+	if (!e && !f->view)
+		e = err_new(ERR_BUDGET, "%s: too many files are open", path);
+	if (e) {
+		file_close(f);
+		return e;
+	}
+	*ret = f;
+	return NULL;
+}
+
+struct err *file_settle(struct file *f)
+{
+	struct stat st;
+	if (fstat(f->fd, &st))
+		return err_os(errno, "%s", f->path);
+	file_note(f, &st);
+	atomic_store(&f->is_settled, true);
+	return NULL;
+}
+
 void file_close(struct file *f)
 {
 	if (!f)
 		return;
 	guard_del(f->view);
-	if (f->data)
+	if (f->holes)
+		holes_free(f->holes);
+	else if (f->data)
 		munmap((void *)f->data, f->len);
 	if (f->fd >= 0)
 		close(f->fd);
@@ -91,7 +135,10 @@ void file_close(struct file *f)
 bool file_has_changed(const struct file *f)
 {
 	struct stat st;
-	return guard_was_hit(f->view) || fstat(f->fd, &st) || (size_t)st.st_size != f->len ||
+	/* It is being written; the times are of no meaning before that is over. */
+	if (f->holes && !atomic_load(&f->is_settled))
+		return guard_was_hit(f->view) || holes_was_hit(f->holes);
+	return guard_was_hit(f->view) || (f->holes && holes_was_hit(f->holes)) || fstat(f->fd, &st) || (size_t)st.st_size != f->len ||
 	       file_ns(st.st_mtim) != f->mtime_ns || file_ns(st.st_ctim) != f->ctime_ns;
 }
 

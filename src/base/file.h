@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/guard.h"
+#include "base/holes.h"
 
 #include <stdint.h>
 #include <sys/stat.h>
@@ -21,6 +22,8 @@ struct file {
 	int64_t mtime_ns, ctime_ns;
 	uint32_t mode, uid;
 	struct guard_view *view;
+	struct holes *holes; /* null: all of it was there when it was opened */
+	atomic_bool is_settled; /* of one with holes: file_settle() was called */
 };
 
 /* Opens and maps a regular file. Errors: bad_input for what is missing, a folder, a device or not
@@ -28,11 +31,17 @@ struct file {
  * released with file_close(). An empty file is opened with len 0. */
 _must_use_ struct err *file_open(const char *path, struct file **ret);
 
+/* Maps what is still being written to `fd` (which stays the caller's) in blocks of `block_len` bytes, `len` in all; see base/holes.h.
+ * `path`: what it is called. Errors: as holes_new(). */
+_must_use_ struct err *file_open_holes(int fd, const char *path, uint64_t len, uint32_t block_len, struct file **ret);
+/* All of it is there under its final name: what identifies it is noted now. Error io. */
+_must_use_ struct err *file_settle(struct file *f);
+
 /* Null is accepted. */
 void file_close(struct file *f);
 
 /* Whether the file on disk is no longer what was mapped: size, mtime or ctime moved, or a page was
- * missing. One fstat. */
+ * missing, or never came. One fstat. */
 bool file_has_changed(const struct file *f);
 
 /* Writes `len` bytes to `path` so that a crash at any moment leaves the old file or the new one:

@@ -108,8 +108,8 @@ static struct err *cli_color(struct cli *c, const char *when)
 /* The options every command has; true when it was one. `value` is what follows '=', or null. */
 static bool cli_global(struct cli *c, const char *name, size_t len, struct err **ret_err)
 {
-	static const char *const flags[] = {"json", "help", "no-store"};
-	bool *const slots[] = {&c->is_json, &c->is_help, &c->no_store};
+	static const char *const flags[] = {"json", "help", "no-store", "whole"};
+	bool *const slots[] = {&c->is_json, &c->is_help, &c->no_store, &c->is_whole};
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
 		if (len != strlen(flags[i]) || memcmp(name, flags[i], len))
 			continue;
@@ -449,10 +449,30 @@ static void cli_say_note(const char *note)
 		cli_say("the analysis is kept in memory only: ", note);
 }
 
+/* What was looked at was a part of the file. */
+static int cli_end_part(struct ses *s, struct ses_snap *sn)
+{
+	uint64_t have_len;
+	char text[120];
+	struct ses_info info;
+	struct arena a = {0};
+	if (!ses_is_partial(s, &have_len))
+		return 0;
+	struct err *e = ses_info(sn, &a, &info);
+	if (!e) {
+		snprintf(text, sizeof(text), "%.1f of %.1f MiB", (double)have_len / (1 << 20), (double)info.size / (1 << 20));
+		cli_say(text, " of the file are here, and it is not analysed; --whole fetches the rest first");
+		e = ses_end_part(s);
+	}
+	arena_fini(&a);
+	return e ? cli_fail(e) : 0;
+}
+
 static int cli_with_target(struct cli *c)
 {
 	struct ses_opts opts = {.threads = (unsigned)MIN(ops_arg_u64(&c->args, "threads", 0), 1024), .force = ops_arg_is_set(&c->args, "force"),
-				.no_store = c->no_store, .may_connect = true, .cancel = &cli_interrupted, .processor = c->load[0], .base = c->load[1],
+				.no_store = c->no_store, .may_connect = true, .may_be_partial = !c->is_whole && ops_is_of_part(c->op),
+				.cancel = &cli_interrupted, .processor = c->load[0], .base = c->load[1],
 				.format = c->load[2]};
 	if (isatty(STDERR_FILENO)) {
 		opts.progress = cli_progress;
@@ -465,10 +485,10 @@ static int cli_with_target(struct cli *c)
 		return cli_fail(e);
 	cli_say_note(ses_store_note(s));
 	struct ses_snap *sn = ses_snap_get(s);
-	int status = cli_answer(c, sn, NULL, 0);
+	int status = cli_answer(c, sn, NULL, 0), end = cli_end_part(s, sn);
 	ses_snap_put(sn);
 	ses_close(s);
-	return status;
+	return status ? status : end;
 }
 
 /* By a running server. */

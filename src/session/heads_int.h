@@ -77,6 +77,7 @@ struct heads_walk {
 	char member_label[512];
 	uint8_t patched[16];      /* the item's bytes with patches */
 	bool is_patched;
+	bool is_missing;          /* its bytes are on their way here */
 	struct image_xref refs[8];
 	uint32_t ref_cnt;
 	/* The line. */

@@ -320,7 +320,7 @@ static void unknown_line(struct heads_walk *w)
 {
 	size_t left = 0;
 	const uint8_t *b = space_bytes(w->sn->space, w->item.loc, &left);
-	if (!b) {
+	if (!b || w->is_missing) {
 		data_repeat(w, "?");
 		return;
 	}
@@ -508,7 +508,9 @@ static void item_comment(struct heads_walk *w)
 		put_dec(&c, t->target_cnt);
 		put_s(&c, t->is_guessed ? " cases (bound guessed)" : " cases");
 	}
-	if (w->item.kind == IMAGE_CODE) {
+	if (w->is_missing) {
+		put_s(&c, "not fetched yet");
+	} else if (w->item.kind == IMAGE_CODE) {
 		if (w->has_lines)
 			comment_source(w, &c);
 	} else if (w->item.kind != IMAGE_ALIGN && w->item.kind != IMAGE_STRING && w->item.len > 16 && !w->ref_cnt) {
@@ -547,6 +549,8 @@ void heads_item_line(struct heads_walk *w)
 	uint32_t loc = w->item.loc;
 	uint32_t off = loc - w->bytes_loc;
 	size_t have = w->bytes && off < w->bytes_len ? MIN(w->bytes_len - off, w->item.len) : 0;
+	w->is_missing = have && !ses_is_here(w->sn, loc, (uint32_t)MIN(have, 16));
+	have = w->is_missing ? 0 : have;
 	w->line = (struct ses_head){
 		.va = loc + w->va_delta,
 		.row = w->item.row == UINT32_MAX ? UINT64_MAX : w->item.row,

@@ -14,6 +14,8 @@
 
 #define HEADS_PREVIEW_MAX 4096
 #define HEADS_PREVIEW_BACK 65536
+#define HEADS_MISSING_LEN (256u << 10) /* bytes that come together, of a file on its way */
+#define HEADS_INSN_LEN 16		/* no instruction is longer */
 
 /* --- marks --- */
 
@@ -142,6 +144,12 @@ static bool preview_take(struct heads_walk *w)
 	size_t left;
 	const uint8_t *p = space_bytes(w->sn->space, loc, &left);
 	struct arch_insn insn = {.len = 1, .flow = ARCH_FLOW_INVALID};
+	/* What is not here yet is one item to the end of its block, at most. */
+	if (p && !ses_is_here(w->sn, loc, (uint32_t)MIN(left, HEADS_INSN_LEN))) {
+		uint64_t at = g->file_off + (loc - g->loc);
+		w->item = (struct heads_item){loc, (uint32_t)MIN(left, HEADS_MISSING_LEN - at % HEADS_MISSING_LEN), UINT32_MAX, IMAGE_UNKNOWN};
+		return true;
+	}
 	uint32_t len = p ? 1 : (uint32_t)(g->loc + g->mem_len - loc);
 	bool is_code = p && g->perm & FMT_X && w->sn->arch->id != ARCH_ID_NONE;
 	if (is_code) {

@@ -112,6 +112,10 @@ struct ops_op {
 	bool is_served;        /* ...but of servers and modules, which ops_is_served() asks */
 };
 
+/* Whether it can be answered from a part of a file that is still on its way: what the file's tables say, bytes, the listing as its
+ * preview is. */
+bool ops_is_of_part(const struct ops_op *op);
+
 /* Runs the operation: capabilities, the target's identity before and after, the etag, the handler. The answer is in
  * rq->out->buf, which holds nothing of it when there is an error other than of kind bad_input. */
 _must_use_ struct err *ops_run(struct ops_req *rq);

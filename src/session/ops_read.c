@@ -7,6 +7,16 @@
 
 #include <string.h>
 
+bool ops_is_of_part(const struct ops_op *op)
+{
+	static const char *const names[] = {"info", "segments", "sections", "symbols", "imports", "exports", "resolve", "bytes", "heads", "disasm"};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!strcmp(op->name, names[i]))
+			return true;
+	}
+	return false;
+}
+
 struct err *ops_info(struct ops_req *rq)
 {
 	struct ses_info i;
@@ -46,6 +56,12 @@ struct err *ops_info(struct ops_req *rq)
 		ops_out_cstr(o, "etag", o->etag);
 	if (ses_snap_is_pending(rq->sn))
 		ops_out_bool(o, "pending", true);
+	/* Which file it is, is known by where it is, its build-id and size, until all of it is here. */
+	uint64_t have_len;
+	if (ses_snap_is_preview(rq->sn) && ses_is_partial(ses_snap_session(rq->sn), &have_len)) {
+		ops_out_bool(o, "partial", true);
+		ops_out_u64(o, "have", have_len);
+	}
 	ops_out_end_item(o);
 	return NULL;
 }

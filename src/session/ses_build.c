@@ -332,9 +332,12 @@ static struct ses_snap *ses_look(struct ses *s)
 
 struct err *ses_build(struct ses *s)
 {
-	ses_set_progress(s, SES_IDENTIFYING, "identifying", 0, s->file->len, 0);
 	bool was_known = s->has_sha256;
-	struct err *e = ses_identify(s);
+	struct err *e = s->coming ? ses_arrive(s) : NULL;
+	if (e)
+		return e;
+	ses_set_progress(s, SES_IDENTIFYING, "identifying", 0, s->file->len, 0);
+	e = ses_identify(s);
 	if (e)
 		return e;
 	if (s->store && !was_known) {

@@ -129,7 +129,8 @@ static uint32_t read_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8
 	uint32_t total = 0;
 	for (uint32_t i = 0; i < len;) {
 		uint32_t loc = va + i < va ? LOC_NONE : space_loc(sn->space, va + i);
-		size_t n = loc == LOC_NONE ? 0 : space_read(sn->space, loc, out + i, len - i);
+		uint32_t want = loc == LOC_NONE ? 0 : ses_is_here(sn, loc, len - i) ? len - i : ses_is_here(sn, loc, 1);
+		size_t n = want ? space_read(sn->space, loc, out + i, want) : 0;
 		if (mapped)
 			memset(mapped + i, n != 0, n ? n : 1);
 		if (!n)

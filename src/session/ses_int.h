@@ -8,7 +8,7 @@
 #include "base/finding.h"
 #include "format/fmt.h"
 #include "image/image.h"
-#include "session/ses_remote.h"
+#include "session/ses_coming.h"
 #include "session/session.h"
 #include "session/store.h"
 
@@ -94,6 +94,10 @@ struct ses_load {
 struct ses {
 	char *path;
 	struct ses_remote_got remote; /* of a URL: what was fetched, and where to */
+	struct ses_coming *coming;  /* null: all of it is here, or was when it was opened */
+	const struct ses_opts *opening; /* under `lock`: of the call that opens it, while it does */
+	uint64_t shown_ns;          /* of the thread that fetches: when is_missed was last answered */
+	atomic_bool is_missed;      /* rows were given that say that their bytes are not here yet */
 	struct file *file;          /* null: its bytes are not to be had */
 	struct fmt_bin *bin;        /* null when the image came from the store */
 	struct ses_load load;       /* what bin was made with */
@@ -157,6 +161,12 @@ struct ses_snap *ses_snap_with(struct ses_snap *was, struct edits_view *edits);
 /* Whether its image has not seen every directive of its revision. */
 bool ses_snap_is_stale(const struct ses_snap *sn);
 void ses_snap_free(struct ses_snap *sn);
+
+/* Whether the bytes behind `len` bytes at `loc` are here; of a file that is coming they are waited for, a moment only where a person waits
+ * for what else there is to see. */
+bool ses_is_here(const struct ses_snap *sn, uint32_t loc, uint32_t len);
+/* Waits for the rest of a file that is coming, whose hash is known then. */
+_must_use_ struct err *ses_arrive(struct ses *s);
 
 /* ses_build.c: the whole way from bytes to an image; publishes into the session. */
 _must_use_ struct err *ses_build(struct ses *s);

@@ -413,6 +413,7 @@ static struct err *with_cache(struct remote *r, struct err *(*fetch)(struct remo
 		r->sink.sink.progress = tell;
 		r->sink.sink.progress_ctx = r;
 		r->sink.sink.cancel = r->opts->cancel;
+		r->sink.sink.reader = r->opts->reader;
 		e = fetch(r, ctx);
 	}
 	hang_up(r);

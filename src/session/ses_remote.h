@@ -21,6 +21,7 @@ struct ses_remote_progress {
 	bool is_waiting; /* for another process that fetches the same */
 };
 
+struct reach_reader;
 struct ses_remote_opts {
 	const atomic_bool *cancel; /* may be null */
 	unsigned stall_ms;	   /* without progress for that long it has failed; 0: 15 s */
@@ -28,6 +29,7 @@ struct ses_remote_opts {
 	void (*progress)(void *ctx, const struct ses_remote_progress *p); /* may be null */
 	void (*say)(void *ctx, const char *line); /* for people: that a lost connection is made again; may be null */
 	void *ctx;
+	const struct reach_reader *reader; /* may be null: who reads the file while it comes (live/reach/reach_fetch.h) */
 };
 
 /* A file that was asked for. */

@@ -10,6 +10,7 @@
 #include "session/ses_types.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -268,7 +269,18 @@ const char *ses_error_text(const struct ses *s)
 
 const char *ses_local_path(const struct ses *s)
 {
-	return s->remote.cnt ? s->remote.files[0].local : s->path;
+	struct ses *w = (struct ses *)s;
+	pthread_mutex_lock(&w->lock);
+	const char *path = s->remote.cnt ? s->remote.files[0].local : s->path;
+	pthread_mutex_unlock(&w->lock);
+	return path;
+}
+
+bool ses_is_partial(const struct ses *s, uint64_t *ret_have_len)
+{
+	const struct holes *h = s->file ? s->file->holes : NULL;
+	*ret_have_len = h ? holes_have_len(h) : s->file ? s->file->len : 0;
+	return h && *ret_have_len < s->file->len;
 }
 
 const char *ses_path(const struct ses *s)
@@ -407,6 +419,10 @@ struct err *ses_arch_of(enum arch_id id, const struct arch **ret)
 	return NULL;
 }
 
+/* --- a file of another machine --- */
+
+#define MISSED_MS 100 /* that a person who looks at a place waits for its bytes, before it is shown without */
+
 struct fetching {
 	const struct ses_opts *opts;
 };
@@ -419,12 +435,103 @@ static void tell_fetching(void *ctx, const struct ses_remote_progress *r)
 		opts->progress(opts->progress_ctx, &p);
 }
 
-/* A file of another machine: to this one first. */
+/* To this machine first. */
 static struct err *ses_fetch(struct ses *s, const struct ses_opts *opts)
 {
 	struct fetching f = {.opts = opts};
 	struct ses_remote_opts how = {.cancel = opts->cancel, .no_store = opts->no_store, .progress = tell_fetching, .ctx = &f};
 	return ses_remote_fetch(s->path, false, &how, &s->remote);
+}
+
+/* From the thread that fetches: places that were shown without their bytes are shown again, under a snapshot of their own. */
+static void show_again(struct ses *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool is_preview = s->snap && s->snap->is_preview;
+	pthread_mutex_unlock(&s->lock);
+	if (!is_preview)
+		return;
+	struct ses_snap *was = ses_snap_get(s), *sn = ses_snap_with(was, NULL);
+	ses_snap_put(was);
+	if (sn)
+		ses_publish(s, sn);
+}
+
+static void tell_coming(void *ctx, const struct ses_remote_progress *r)
+{
+	struct ses *s = ctx;
+	struct ses_progress p = {.state = SES_IDENTIFYING, .stage = "fetching", .done = r->done_len, .total = r->total_len};
+	pthread_mutex_lock(&s->lock);
+	bool is_shown = !s->opening && s->event_fd >= 0;
+	if (s->opening && s->opening->progress)
+		s->opening->progress(s->opening->progress_ctx, &p);
+	pthread_mutex_unlock(&s->lock);
+	if (!is_shown)
+		return;
+	ses_set_progress(s, SES_IDENTIFYING, "fetching", p.done, p.total, 0);
+	uint64_t now = ses_now_ns();
+	if (now - s->shown_ns < MISSED_MS * 1000000ull || !atomic_exchange(&s->is_missed, false))
+		return;
+	s->shown_ns = now;
+	show_again(s);
+}
+
+/* What is large is opened as soon as it can be looked at, everything else when it is here. */
+static struct err *ses_begin_coming(struct ses *s, const struct ses_opts *opts)
+{
+	struct ses_coming_opts how = {.cancel = opts->cancel, .no_store = opts->no_store, .only_wanted = !opts->background,
+				      .progress = tell_coming, .ctx = s};
+	s->opening = opts;
+	return ses_coming_begin(s->path, &how, &s->coming, &s->file, &s->remote);
+}
+
+static void end_opening(struct ses *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->opening = NULL;
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct err *ses_arrive(struct ses *s)
+{
+	struct ses_remote_got got = {0};
+	uint8_t sha256[32];
+	struct err *e = ses_coming_wait(s->coming, s->event_fd >= 0 ? &s->stop : s->cancel, &got, sha256);
+	ses_coming_free(take_ptr(s->coming));
+	if (e)
+		return e;
+	pthread_mutex_lock(&s->lock);
+	s->remote = got;
+	memcpy(s->sha256, sha256, 32);
+	s->has_sha256 = true;
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+struct err *ses_end_part(struct ses *s)
+{
+	struct err *e = s->coming ? ses_coming_end(s->coming) : NULL;
+	ses_coming_free(take_ptr(s->coming));
+	return e;
+}
+
+bool ses_is_here(const struct ses_snap *sn, uint32_t loc, uint32_t len)
+{
+	struct ses *s = sn->ses;
+	struct holes *h = s->file && sn->is_preview ? s->file->holes : NULL;
+	int i = h ? space_seg_of_loc(sn->space, loc) : -1;
+	if (i < 0)
+		return true;
+	const struct space_seg *g = &sn->space->segs[i];
+	uint32_t off = loc - g->loc;
+	if (off >= g->file_len)
+		return true;
+	/* On one page once is waited. */
+	unsigned ms = s->event_fd < 0 ? UINT_MAX : atomic_load(&s->is_missed) ? 0 : MISSED_MS;
+	if (holes_wait(h, g->file_off + off, MIN(len, g->file_len - off), ms))
+		return true;
+	atomic_store(&s->is_missed, true);
+	return false;
 }
 
 static struct err *ses_open_file(struct ses *s)
@@ -490,10 +597,40 @@ static struct err *first_parse(struct ses *s)
 	return ses_parse_as(s, &l);
 }
 
+/* A part of a file shows what its tables say. Where they are not to be understood all of it is waited for, and then said why. */
+static struct err *begin_part(struct ses *s, const struct ses_opts *opts)
+{
+	struct ses_load none = {0};
+	struct err *e = ses_parse_as(s, &none);
+	if (!e)
+		e = ses_build_preview(s, &s->snap);
+	if (!e)
+		s->progress = (struct ses_progress){.state = SES_IDENTIFYING, .stage = "fetching",
+						    .done = holes_have_len(s->file->holes), .total = s->file->len};
+	if (!e || e->kind == ERR_NOMEM)
+		return e;
+	err_free(e);
+	return ses_arrive(s);
+}
+
+static struct err *begin_whole(struct ses *s, const struct ses_opts *opts)
+{
+	if (s->snap && !ses_snap_is_stale(s->snap)) {
+		s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
+		return NULL;
+	}
+	struct err *e = first_parse(s);
+	if (e)
+		return e;
+	return opts->background ? ses_start_worker(s) : ses_build(s);
+}
+
 static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
 {
-	struct err *e = opts->may_connect && ses_is_remote(s->path) ? ses_fetch(s, opts) : NULL;
-	if (!e)
+	bool is_remote = opts->may_connect && ses_is_remote(s->path), has_load = opts->processor || opts->base || opts->format;
+	bool may_be_partial = is_remote && !has_load && !opts->force && (opts->background || opts->may_be_partial);
+	struct err *e = may_be_partial ? ses_begin_coming(s, opts) : is_remote ? ses_fetch(s, opts) : NULL;
+	if (!e && !s->coming)
 		e = ses_open_file(s);
 	if (e)
 		return e;
@@ -503,25 +640,23 @@ static struct err *ses_begin(struct ses *s, const struct ses_opts *opts)
 			s->store_note = strdup(why->text);
 		err_free(why);
 	}
-	if (opts->processor || opts->base || opts->format) {
+	if (has_load) {
 		e = begin_as(s, opts);
 		if (e)
 			return e;
 	}
-	s->snap = ses_open_known(s);
 	if (opts->background) {
 		s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (s->event_fd < 0)
 			return err_os(errno, "eventfd");
 	}
-	if (s->snap && !ses_snap_is_stale(s->snap)) {
-		s->progress = (struct ses_progress){.state = SES_READY, .stage = "ready"};
-		return NULL;
-	}
-	e = first_parse(s);
+	e = s->coming ? begin_part(s, opts) : NULL;
 	if (e)
 		return e;
-	return opts->background ? ses_start_worker(s) : ses_build(s);
+	if (s->coming)
+		return opts->background ? start_worker(s) : NULL;
+	s->snap = ses_open_known(s);
+	return begin_whole(s, opts);
 }
 
 static struct ses *ses_new(const char *path, const struct ses_opts *opts)
@@ -555,6 +690,8 @@ struct err *ses_open(const char *path, const struct ses_opts *opts, struct ses *
 		return ses_open_absent(path, sha256, opts, ret);
 	struct ses *s = ses_new(path, opts);
 	struct err *e = s ? ses_begin(s, opts) : &err_nomem;
+	if (s)
+		end_opening(s);
 	if (e) {
 		ses_close(s);
 		return e;
@@ -594,6 +731,7 @@ void ses_close(struct ses *s)
 		atomic_store(&s->stop, true);
 		pthread_join(s->worker, NULL);
 	}
+	ses_coming_free(s->coming);
 	ses_snap_put(s->snap);
 	fmt_bin_free(s->bin);
 	ses_edits_close(s);

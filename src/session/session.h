@@ -70,6 +70,9 @@ struct ses_opts {
 	bool no_store;             /* keep the image in memory only */
 	bool background;           /* return at once and work in a thread; otherwise return when ready */
 	bool may_connect;          /* a path may be the URL of a file of another machine (ses_remote.h), which is fetched before this returns */
+	/* With may_connect, in the foreground: of a large file of another machine only what is looked at is fetched, and the session stays with the
+	 * preview; ses_end_part() ends it. In the background such a file is shown while it comes, and analysed when all of it is here. */
+	bool may_be_partial;
 	/* Load options, stated in the journal as by op "load"; null: what is stated there, else what the file says. */
 	const char *processor;     /* "x86-64", ... */
 	const char *base;          /* an address in hex */
@@ -106,6 +109,10 @@ void ses_get_progress(const struct ses *s, struct ses_progress *ret);
 const char *ses_error_text(const struct ses *s);      /* of SES_FAILED; valid until close */
 const char *ses_path(const struct ses *s);
 const char *ses_local_path(const struct ses *s);      /* where its bytes are on this machine: of a URL another path */
+/* Whether the file is not here as a whole; how many of its bytes are. */
+bool ses_is_partial(const struct ses *s, uint64_t *ret_have_len);
+/* Of a session that may be partial: nothing more is looked at. Error stale: the file there is not any more what was looked at. */
+_must_use_ struct err *ses_end_part(struct ses *s);
 const char *ses_store_note(const struct ses *s);      /* why nothing is kept on disk, or null; valid until close */
 bool ses_target_changed(const struct ses *s);         /* the file on disk is no longer what was opened; one fstat */
 
@@ -211,7 +218,8 @@ uint64_t ses_row_cnt(struct ses_snap *sn);                       /* rows (items)
 bool ses_row_of(struct ses_snap *sn, uint64_t va, uint64_t *ret_row);
 bool ses_va_of_row(struct ses_snap *sn, uint64_t row, uint64_t *ret_va);
 
-/* Up to `len` bytes at va as the program sees them; mapped[i] (may be null) tells which are. Returns how many bytes of the
+/* Up to `len` bytes at va as the program sees them; mapped[i] (may be null) tells which are (and are here, of a file that is coming).
+ * Returns how many bytes of the
  * range are mapped. */
 uint32_t ses_bytes(struct ses_snap *sn, uint64_t va, uint32_t len, uint8_t *out, bool *mapped);
 /* The same without what was patched. */

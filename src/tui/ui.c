@@ -337,7 +337,7 @@ static void draw_state(struct tui *t, struct cells_pen *p)
 {
 	const struct ses_progress *g = &t->progress;
 	p->st.fg = g->state == SES_READY ? ROLE_BAR_DIM : ROLE_BAR_WARN;
-	cells_str(p, state_name(g->state));
+	cells_str(p, g->state == SES_IDENTIFYING && g->stage ? g->stage : state_name(g->state));
 	if (g->state == SES_FAILED) {
 		const char *why = ses_error_text(t->ses);
 		cells_printf(p, ": %s", why ? why : "");

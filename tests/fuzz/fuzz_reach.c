@@ -27,7 +27,8 @@ static bool elf(const uint8_t *p, size_t len)
 	uint8_t id[REACH_MAX_ID_LEN];
 	if (reach_elf_id(read_bytes, &b, id) > REACH_MAX_ID_LEN)
 		abort();
-	return reach_elf_end(read_bytes, &b);
+	struct reach_range tables[8];
+	return (reach_elf_tables(read_bytes, &b, tables, 8) > 0) | reach_elf_end(read_bytes, &b);
 }
 
 static bool url(const char *text)

@@ -30,7 +30,7 @@ class Fake:
         self.lock = threading.Lock()
         self.given = self.connections = self.requests = 0
         self.escaped = {}
-        self.mine = threading.local()  # of the thread of a connection: its number, from 1, and its open files
+        self.mine = threading.local()  # of the thread of a connection: its number, from 1, its open files, its socket
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.open_sockets = []
@@ -65,7 +65,7 @@ class Fake:
 
     def serve(self, c, number):
         data, noack, fds = b"", False, {}
-        self.mine.number, self.mine.fds = number, fds
+        self.mine.number, self.mine.fds, self.mine.socket = number, fds, c
         try:
             while True:
                 while b"#" not in data or len(data) < data.index(b"#") + 3:

@@ -19,7 +19,7 @@ class Workbench:
     made = 0
     report = print
 
-    def __init__(self, scry, folder, *words):
+    def __init__(self, scry, folder, *words, wait="until=ready"):
         Workbench.made += 1
         self.scry, self.sock = scry, os.path.join(folder, f"sock{Workbench.made}")
         self.pid, self.fd = pty.fork()
@@ -30,7 +30,8 @@ class Workbench:
         until = time.time() + WAIT_S
         while not os.path.exists(self.sock) and time.time() < until:
             time.sleep(0.05)
-        self.ui("ui.wait", "until=ready")
+        if wait:
+            self.ui("ui.wait", wait)
 
     def drain(self):
         try:

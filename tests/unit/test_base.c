@@ -16,6 +16,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -287,6 +289,88 @@ static void test_file_is_guarded(void **state)
 	rmdir(dir);
 }
 
+#define HOLE_LEN 8192u
+#define HOLE_CNT 5u
+
+struct filler {
+	struct file *f;
+	int fd;
+	size_t order[HOLE_CNT], cnt; /* blocks in the order in which they were asked for */
+	size_t never;		     /* which does not come */
+	atomic_bool is_over;
+};
+
+/* Writes blocks as they are asked for, each byte its block's number and one. */
+static void *fill_holes(void *arg)
+{
+	struct filler *w = arg;
+	while (!atomic_load(&w->is_over)) {
+		uint8_t bytes[HOLE_LEN];
+		size_t i = holes_next(w->f->holes);
+		if (i == SIZE_MAX) {
+			holes_idle(w->f->holes, 20);
+			continue;
+		}
+		w->order[w->cnt++] = i;
+		if (i == w->never)
+			break;
+		memset(bytes, (int)i + 1, sizeof(bytes));
+		size_t len = MIN(HOLE_LEN, w->f->len - i * HOLE_LEN);
+		assert_int_equal(pwrite(w->fd, bytes, len, (off_t)(i * HOLE_LEN)), len);
+		holes_fill(w->f->holes, i);
+	}
+	holes_end(w->f->holes, false);
+	return NULL;
+}
+
+static void test_holes_are_waited_for(void **state)
+{
+	char path[] = "/tmp/scry-unit-XXXXXX";
+	int fd = mkstemp(path);
+	uint64_t len = (HOLE_CNT - 1) * HOLE_LEN + 100;
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(ftruncate(fd, (off_t)len), 0);
+	struct filler w = {.fd = fd, .never = 3};
+	assert_null(file_open_holes(fd, "coming", len, HOLE_LEN, &w.f));
+	struct holes *h = w.f->holes;
+	assert_false(holes_wait(h, 0, 1, 0));
+	assert_int_equal(holes_next(h), 0);
+	assert_int_equal(holes_next(h), SIZE_MAX);
+	holes_restart(h); /* as if the link had been lost */
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, fill_holes, &w), 0);
+	const volatile uint8_t *data = w.f->data;
+	assert_int_equal(data[2 * HOLE_LEN + 5], 3); /* waits */
+	assert_int_equal(data[len - 1], 5);
+	assert_true(holes_wait(h, HOLE_LEN - 1, 2, UINT_MAX));
+	assert_int_equal(holes_have_len(h), 3 * HOLE_LEN + 100);
+	assert_int_equal(data[HOLE_LEN], 2);
+	assert_false(file_has_changed(w.f));
+	assert_false(holes_was_hit(h));
+	/* What is not there in time is not waited for; what never comes is said. */
+	assert_false(holes_wait(h, 0, len, UINT_MAX));
+	assert_true(holes_is_over(h));
+	assert_int_equal(data[3 * HOLE_LEN], 0);
+	assert_true(holes_was_hit(h) && file_has_changed(w.f));
+	pthread_join(thread, NULL);
+	assert_int_equal(w.cnt, 5);
+	assert_int_equal(w.order[0], 0);
+	assert_int_equal(w.order[1], 2);
+	assert_int_equal(w.order[2], 4);
+	file_close(w.f);
+	/* All of it comes by another way. */
+	assert_null(file_open_holes(fd, "coming", len, HOLE_LEN, &w.f));
+	holes_end(w.f->holes, true);
+	assert_int_equal(w.f->data[HOLE_LEN], 2);
+	assert_null(file_settle(w.f));
+	assert_false(file_has_changed(w.f));
+	assert_int_equal(pwrite(fd, "x", 1, (off_t)len), 1);
+	assert_true(file_has_changed(w.f));
+	file_close(w.f);
+	close(fd);
+}
+
 /* The suite of RFC 1321 (A.5), given in pieces of every length. */
 static void test_md5_is_the_rfcs(void **state)
 {
@@ -333,6 +417,7 @@ int main(void)
 		cmocka_unit_test(test_glob),
 		cmocka_unit_test(test_findings_are_bounded),
 		cmocka_unit_test(test_file_is_guarded),
+		cmocka_unit_test(test_holes_are_waited_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -515,11 +515,12 @@ static bool find_alike(struct reach_cache_sink *s, const struct reach_fetch_job 
 
 /* What the beginning of a file is the beginning of. Without a build-id and a time of change nothing tells two versions apart: then nothing
  * is resumed. */
-static struct err *identity_of(struct reach_cache_sink *s, const struct reach_fetch_job *job, uint8_t ret[REACH_IDENTITY_LEN])
+static struct err *identity_of(struct reach_cache_sink *s, struct reach_fetch_job *job, uint8_t ret[REACH_IDENTITY_LEN])
 {
 	const struct reach_meta *m = &job->meta;
 	uint8_t random[16] = {0};
-	if (!m->id_len && !m->has_mtime && getrandom(random, sizeof(random), 0) != sizeof(random))
+	job->is_at_once = !m->id_len && !m->has_mtime;
+	if (job->is_at_once && getrandom(random, sizeof(random), 0) != sizeof(random))
 		return err_os(errno, "no random bytes");
 	int64_t mtime = m->has_mtime ? m->mtime : -1;
 	const struct gdb_span fields[] = {text_span(s->peer),

@@ -12,7 +12,7 @@
 struct head {
 	bool is_64, is_be;
 	uint64_t ph_off, sh_off;
-	unsigned ph_len, ph_cnt, sh_len, sh_cnt;
+	unsigned ph_len, ph_cnt, sh_len, sh_cnt, name_idx;
 };
 
 static bool read_head(reach_read_fn read, void *ctx, struct head *ret)
@@ -33,6 +33,7 @@ static bool read_head(reach_read_fn read, void *ctx, struct head *ret)
 	ret->ph_cnt = cur_u16(&c);
 	ret->sh_len = cur_u16(&c);
 	ret->sh_cnt = cur_u16(&c);
+	ret->name_idx = cur_u16(&c);
 	return !c.failed;
 }
 
@@ -121,4 +122,61 @@ unsigned reach_elf_id(reach_read_fn read, void *ctx, uint8_t ret_id[REACH_MAX_ID
 		free(table);
 	}
 	return id_len;
+}
+
+static bool is_table(uint32_t type, const char *name)
+{
+	switch (type) {
+	case SHT_SYMTAB:
+	case SHT_STRTAB:
+	case SHT_RELA:
+	case SHT_DYNAMIC:
+	case SHT_NOTE:
+	case SHT_REL:
+	case SHT_DYNSYM:
+	case SHT_SYMTAB_SHNDX:
+	case SHT_GNU_verdef:
+	case SHT_GNU_verneed:
+	case SHT_GNU_versym:
+		return true;
+	default:
+		return !strcmp(name, ".eh_frame") || !strcmp(name, ".eh_frame_hdr");
+	}
+}
+
+/* A section header's type, place and name's offset. */
+static struct reach_range section_at(const struct head *h, const uint8_t *entry, uint32_t *ret_name, uint32_t *ret_type)
+{
+	struct cur c = cur_make(entry, h->sh_len, h->is_be);
+	unsigned word_len = h->is_64 ? 8 : 4;
+	struct reach_range at;
+	*ret_name = cur_u32(&c);
+	*ret_type = cur_u32(&c);
+	cur_seek(&c, h->is_64 ? offsetof(Elf64_Shdr, sh_offset) : offsetof(Elf32_Shdr, sh_offset));
+	at.off = cur_word(&c, word_len);
+	at.len = cur_word(&c, word_len);
+	return at;
+}
+
+size_t reach_elf_tables(reach_read_fn read, void *ctx, struct reach_range *ret, size_t max)
+{
+	struct head h;
+	if (!read_head(read, ctx, &h) || h.sh_len < (h.is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)))
+		return 0;
+	uint8_t *table = read_table(read, ctx, h.sh_off, (uint64_t)h.sh_len * h.sh_cnt);
+	uint32_t name, type;
+	struct reach_range names = {0};
+	if (table && h.name_idx < h.sh_cnt)
+		names = section_at(&h, table + (size_t)h.name_idx * h.sh_len, &name, &type);
+	uint8_t *text = read_table(read, ctx, names.off, names.len);
+	size_t cnt = 0;
+	for (unsigned i = 0; table && i < h.sh_cnt && cnt < max; i++) {
+		struct reach_range at = section_at(&h, table + (size_t)i * h.sh_len, &name, &type);
+		bool has_name = text && name < names.len && memchr(text + name, 0, (size_t)(names.len - name));
+		if (type != SHT_NOBITS && at.len && is_table(type, has_name ? (const char *)text + name : ""))
+			ret[cnt++] = at;
+	}
+	free(text);
+	free(table);
+	return cnt;
 }

@@ -20,6 +20,8 @@
 #define EARLY_CNT 5
 /* Bytes of small files that are on their way before it is known how fast the link is. */
 #define MAX_EARLY_LEN (4u << 20)
+/* How long what a reader wants may have to wait for what nobody does, seconds. */
+#define READER_WAIT_S 0.5
 #define SLOT_CNT 2048
 /* A window that has stopped growing: below this rate on the wire, bytes/s, compression costs less than it saves (measured, docs/remote.md).
  */
@@ -54,6 +56,7 @@ struct reach_job_state {
 	struct reach_range *holes;
 	size_t hole_cnt, hole_cap;
 	unsigned reads_open;
+	bool is_held, is_ending; /* by the sink: REACH_REST_WAITS, REACH_REST_NEVER */
 	/* The length is in [low, high]. */
 	uint64_t low, high, guess;
 	unsigned probe_cnt;
@@ -125,7 +128,28 @@ static size_t next_block(struct reach_job_state *s)
 	return s->next_block < s->block_cnt ? s->next_block : SIZE_MAX;
 }
 
-/* Submits one read of the job; false: it has nothing left to ask for. */
+/* The block to ask for, in whatever order the sink wants them. SIZE_MAX: none now, and `is_held` when there will be others. */
+static size_t pick_block(struct fetch *f, struct reach_fetch_job *j)
+{
+	struct reach_job_state *s = j->state;
+	size_t first = SIZE_MAX;
+	s->is_held = false;
+	if (!f->sink->reader)
+		return next_block(s);
+	do {
+		enum reach_rest rest = f->sink->reader->next(f->sink->reader->ctx, j, &first);
+		s->is_held = rest != REACH_REST_COMES;
+		s->is_ending = rest == REACH_REST_NEVER;
+	} while (first < s->block_cnt && bits_get(s->asked, first));
+	if (first < s->block_cnt)
+		return first;
+	if (s->is_held && next_block(s) != SIZE_MAX)
+		return SIZE_MAX;
+	s->is_held = s->is_ending = false;
+	return next_block(s);
+}
+
+/* Submits one read of the job; false: it has nothing to ask for now. */
 static struct err *read_more(struct fetch *f, unsigned job_idx, bool *ret_did)
 {
 	struct reach_job_state *s = f->jobs[job_idx].state;
@@ -135,7 +159,7 @@ static struct err *read_more(struct fetch *f, unsigned job_idx, bool *ret_did)
 		return submit_read(f, job_idx, r.off, r.len);
 	}
 	if (s->piece_off == s->piece_end) {
-		size_t i = next_block(s);
+		size_t i = pick_block(f, &f->jobs[job_idx]);
 		*ret_did = i != SIZE_MAX;
 		if (!*ret_did)
 			return NULL;
@@ -182,6 +206,25 @@ static struct err *ask_checks(struct fetch *f, unsigned job_idx, bool *ret_did)
 	return NULL;
 }
 
+static struct err *fail_job(struct fetch *f, unsigned job_idx, struct err *why, bool keep);
+
+/* The rest of it is not wanted: whether it is the file it was is all that is asked, where that can be. */
+static struct err *ask_end(struct fetch *f, unsigned job_idx, bool *ret_did)
+{
+	struct reach_fetch_job *j = &f->jobs[job_idx];
+	struct reach_job_state *s = j->state;
+	*ret_did = true;
+	if (s->has_second && (s->second_errno || s->second.len != s->stat.len || s->second.mtime != s->stat.mtime))
+		return fail_job(f, job_idx, err_new(ERR_STALE, "%s: was changed there while it was read; try again", j->path), false);
+	if (!s->has_stat || s->has_second)
+		return fail_job(f, job_idx, err_new(ERR_CANCELLED, "%s: only a part of it was fetched", j->path), true);
+	*ret_did = !s->is_stat_asked;
+	if (s->is_stat_asked)
+		return NULL;
+	s->is_stat_asked = true;
+	return submit(f, job_idx, (struct reach_req){.op = REACH_STAT, .fd = s->fd});
+}
+
 /* Submits what the job needs next, if it needs something now. */
 static struct err *push_job(struct fetch *f, unsigned job_idx, bool *ret_did)
 {
@@ -203,12 +246,15 @@ static struct err *push_job(struct fetch *f, unsigned job_idx, bool *ret_did)
 		*ret_did = true;
 		return ask_open(f, job_idx);
 	case STAGE_READING:
-		if (f->p->has_spare && f->p->hash != REACH_NO_HASH && !s->is_hash_asked) {
+		/* Of a file that is read while it comes the hash can wait until it is there. */
+		if (f->p->has_spare && f->p->hash != REACH_NO_HASH && !s->is_hash_asked && !f->sink->reader) {
 			*ret_did = true;
 			return ask_hash(f, job_idx);
 		}
 		e = read_more(f, job_idx, ret_did);
-		return e || *ret_did ? e : ask_checks(f, job_idx, ret_did);
+		if (s->is_ending && !*ret_did && !e)
+			return ask_end(f, job_idx, ret_did);
+		return e || *ret_did || s->is_held ? e : ask_checks(f, job_idx, ret_did);
 	case STAGE_LOOKING:
 	case STAGE_OPENING:
 	case STAGE_STATTING:
@@ -268,7 +314,7 @@ static void end_part(const struct reach_sink *sink, struct reach_fetch_job *j, b
 	struct reach_part *part = take_ptr(j->state->part);
 	if (!part)
 		return;
-	if (keep)
+	if (keep && !j->is_at_once)
 		reach_part_close(part);
 	else
 		reach_part_drop(part);
@@ -312,7 +358,8 @@ static struct err *begin_reading(struct fetch *f, unsigned job_idx)
 		bits_set(s->asked, 0);
 	s->stage = STAGE_READING;
 	f->progress.done_len += reach_part_done_len(s->part);
-	return NULL;
+	struct err *e = f->sink->reader ? f->sink->reader->begun(f->sink->reader->ctx, &f->jobs[job_idx], s->part) : NULL;
+	return e ? fail_job(f, job_idx, e, false) : NULL;
 }
 
 /*
@@ -704,6 +751,9 @@ static void grow_window(struct fetch *f)
 		f->flat_cnt++;
 	f->best_rate = MAX(f->best_rate, rate);
 	uint64_t max_len = MIN((uint64_t)MAX_WINDOW_LEN, chunk_len(f) * f->p->max_open_cnt);
+	/* What is wanted next waits for what is under way. */
+	if (f->sink->reader)
+		max_len = MIN(max_len, MAX(FIRST_WINDOW_CHUNKS * chunk_len(f), (uint64_t)(f->best_rate * READER_WAIT_S)));
 	if (f->flat_cnt < 3)
 		f->p->window_len = MIN(f->p->window_len * 2, max_len);
 	f->epoch_ns = now;
@@ -732,6 +782,25 @@ static struct err *retry_busy(struct fetch *f)
 	return e || busy_cnt ? e : err_new(ERR_INTERNAL, "a file waits for nothing");
 }
 
+static bool is_held(const struct fetch *f)
+{
+	for (unsigned i = 0; i < f->job_cnt; i++) {
+		if (f->jobs[i].state->stage == STAGE_READING && f->jobs[i].state->is_held)
+			return true;
+	}
+	return false;
+}
+
+static struct err *wait_for_reader(struct fetch *f)
+{
+	struct err *e = f->p->ops->flush(f->p);
+	if (!e && f->sink->cancel && atomic_load(f->sink->cancel))
+		e = err_new(ERR_CANCELLED, "cancelled");
+	if (!e)
+		f->sink->reader->idle(f->sink->reader->ctx);
+	return e;
+}
+
 static struct err *run(struct fetch *f)
 {
 	f->epoch_ns = reach_now_ns();
@@ -756,7 +825,7 @@ static struct err *run(struct fetch *f)
 		if (f->progress.done_cnt == f->job_cnt && (!f->open_cnt || !f->p->must_close))
 			return f->p->ops->flush(f->p);
 		if (!f->open_cnt) {
-			e = retry_busy(f);
+			e = is_held(f) ? wait_for_reader(f) : retry_busy(f);
 			if (e)
 				return e;
 			continue;

@@ -16,6 +16,8 @@ struct reach_fetch_job {
 	void *ctx;	  /* the caller's */
 	/* The sink's word, when first asked: nothing that is here can be it. */
 	bool is_new;
+	/* The sink's word, with a part: what comes is of no use for another fetch, since nothing tells two versions of the file apart. */
+	bool is_at_once;
 	/* What the server says of its SHA-256, after the sink wanted that. */
 	bool is_sha256_asked, has_sha256;
 	uint8_t sha256[SHA256_LEN];
@@ -44,6 +46,24 @@ enum reach_place {
 	REACH_PLACE_BUSY,  /* somebody else fetches it just now: ask again later */
 };
 
+/* The blocks that nobody waits for. */
+enum reach_rest {
+	REACH_REST_COMES,
+	REACH_REST_WAITS,
+	REACH_REST_NEVER, /* the job ends unfinished, after a look at whether the file is still what it was: error cancelled, or stale */
+};
+
+/* Somebody who reads a file while it comes. */
+struct reach_reader {
+	/* Told of each part that place() gave, before anything is written to it. An error fails the job. */
+	struct err *(*begun)(void *ctx, struct reach_fetch_job *job, struct reach_part *part);
+	/* The block that is needed first (*ret_block, SIZE_MAX: none is), and what of the others. */
+	enum reach_rest (*next)(void *ctx, struct reach_fetch_job *job, size_t *ret_block);
+	/* Nothing is under way and nothing wanted; returns when that may have changed. */
+	void (*idle)(void *ctx);
+	void *ctx;
+};
+
 struct reach_sink {
 	/* Where job's file goes. Asked when something is known (meta) and, with `is_last`, when all is that can be; then the length is
 	 * known. An error fails the job. */
@@ -53,6 +73,7 @@ struct reach_sink {
 	/* The part that place() gave is closed without: kept for later, or dropped. */
 	void (*give_up)(void *ctx, struct reach_fetch_job *job);
 	void *ctx;
+	const struct reach_reader *reader; /* may be null */
 	/* May be null. Often, with its own context. */
 	void (*progress)(void *ctx, const struct reach_progress *p);
 	void *progress_ctx;

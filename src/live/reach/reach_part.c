@@ -33,6 +33,8 @@ struct reach_part {
 	struct md5 md5;
 	XXH3_state_t *xxh;
 	enum reach_hash hash;
+	void (*came)(void *ctx, size_t block);
+	void *came_ctx;
 };
 
 static size_t block_len(const struct reach_part *p, size_t i)
@@ -182,6 +184,19 @@ static struct err *start_anew(struct reach_part *p, const uint8_t head[MAP_HEAD_
 	return e;
 }
 
+/* What lies there is another file's beginning, which somebody may have mapped: it keeps its bytes, and loses its name. */
+static struct err *put_aside(struct reach_part *p)
+{
+	struct stat st;
+	if (fstat(p->fd, &st) || !st.st_size)
+		return NULL;
+	close(take_fd(p->fd));
+	if (unlink(p->path) && errno != ENOENT)
+		return err_os(errno, "%s: cannot remove", p->path);
+	p->fd = open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return p->fd < 0 ? err_os(errno, "%s: cannot write", p->path) : NULL;
+}
+
 static struct err *make(const char *path, const uint8_t identity[REACH_IDENTITY_LEN], uint64_t len, struct reach_part *p)
 {
 	p->fd = p->map_fd = -1;
@@ -209,7 +224,9 @@ static struct err *make(const char *path, const uint8_t identity[REACH_IDENTITY_
 	uint8_t was[MAP_HEAD_LEN];
 	if (p->map_path && !fstat(p->fd, &st) && (uint64_t)st.st_size == len && pread_all(p->map_fd, was, sizeof(was), 0) == sizeof(was))
 		is_same = !memcmp(was, head, sizeof(was));
-	struct err *e = is_same ? NULL : start_anew(p, head);
+	struct err *e = is_same ? NULL : put_aside(p);
+	if (!e && !is_same)
+		e = start_anew(p, head);
 	if (e) {
 		unlink_all(p);
 		return e;
@@ -250,6 +267,21 @@ uint64_t reach_part_done_len(const struct reach_part *p)
 	return p->done_len;
 }
 
+int reach_part_fd(const struct reach_part *p)
+{
+	return p->fd;
+}
+
+void reach_part_watch(struct reach_part *p, void (*came)(void *ctx, size_t block), void *ctx)
+{
+	p->came = came;
+	p->came_ctx = ctx;
+	for (size_t i = 0; i < p->block_cnt; i++) {
+		if (bits_get(p->have, i))
+			came(ctx, i);
+	}
+}
+
 bool reach_part_has(const struct reach_part *p, uint64_t off, uint64_t len)
 {
 	if (!len || off >= p->len || len > p->len - off)
@@ -281,6 +313,8 @@ static struct err *block_done(struct reach_part *p, size_t i, const uint8_t *byt
 	if (e)
 		return e;
 	bits_set(p->have, i);
+	if (p->came)
+		p->came(p->came_ctx, i);
 	hash_on(p, i, bytes);
 	return NULL;
 }

@@ -18,8 +18,9 @@ struct reach_part;
 #define REACH_IDENTITY_LEN 32
 
 /*
- * Opens `path`, and `path` with ".map" after it, making or emptying them unless they hold the beginning of the same file: same identity and
- * length. The caller has the exclusive right to the name. Errors: io, no room ("ENOSPC"), denied, readonly.
+ * Opens `path`, and `path` with ".map" after it, making them anew unless they hold the beginning of the same file: same identity and
+ * length. What is not the same is unlinked, not emptied: somebody may have it mapped. The caller has the exclusive right to the name.
+ * Errors: io, no room ("ENOSPC"), denied, readonly.
  */
 _must_use_ struct err *reach_part_open(const char *path, const uint8_t identity[REACH_IDENTITY_LEN], uint64_t len, struct reach_part **ret);
 /* Closes; the files stay, for the next time. */
@@ -38,6 +39,11 @@ _must_use_ struct err *reach_part_write(struct reach_part *p, uint64_t off, cons
 
 /* Reads what is there: reach_read_fn with the part as context. */
 size_t reach_part_read(void *part, uint64_t off, uint8_t *dst, size_t len);
+
+/* The file itself, the part's. */
+int reach_part_fd(const struct reach_part *p);
+/* Calls `came` for each block that is whole: at once for those that are there, later for each as it comes. */
+void reach_part_watch(struct reach_part *p, void (*came)(void *ctx, size_t block), void *ctx);
 
 /* Which hash of the whole is wanted beside SHA-256. Before the first write. */
 void reach_part_want(struct reach_part *p, enum reach_hash hash);
