@@ -12,6 +12,7 @@
 #define ARENA_ALIGN 16
 #define ARENA_CHUNK_MIN 4096
 #define ARENA_CHUNK_MAX ((size_t)1 << 20)
+#define ARENA_KEEP_MAX ((size_t)4 << 20)
 
 struct arena_chunk {
 	struct arena_chunk *next;
@@ -36,9 +37,20 @@ void arena_fini(struct arena *a)
 	a->used_len = 0;
 }
 
+static struct arena_chunk *arena_grow(struct arena *a, size_t len);
+
 void arena_reset(struct arena *a)
 {
 	struct arena_chunk *keep = a->head;
+	size_t all_len = 0;
+	for (struct arena_chunk *c = a->head; c; c = c->next)
+		all_len += c->cap_len;
+	/* Who needed many will again: one as large saves malloc() and the kernel the work for each. */
+	if (keep && keep->next && all_len <= ARENA_KEEP_MAX) {
+		arena_fini(a);
+		(void)arena_grow(a, all_len);
+		return;
+	}
 	for (struct arena_chunk *c = a->head; c; c = c->next) {
 		if (c->cap_len > keep->cap_len)
 			keep = c;

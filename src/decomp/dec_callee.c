@@ -168,6 +168,12 @@ static void look_at(struct args *s, uint32_t id)
 	}
 }
 
+static void join(int32_t *restrict now, const int32_t *restrict out, uint32_t n)
+{
+	for (uint32_t l = 0; l < n; l++)
+		now[l] = now[l] == out[l] ? now[l] : OFF_NONE;
+}
+
 static void look_block(struct args *s, uint32_t b)
 {
 	uint32_t n = s->f->machine->loc_cnt;
@@ -176,8 +182,10 @@ static void look_block(struct args *s, uint32_t b)
 		uint32_t p = s->g.preds.list[i];
 		if (!s->is_done[p])
 			continue;
-		for (uint32_t l = 0; l < n; l++)
-			s->now[l] = is_first || s->now[l] == s->out[(size_t)p * n + l] ? s->out[(size_t)p * n + l] : OFF_NONE;
+		if (is_first)
+			memcpy(s->now, &s->out[(size_t)p * n], n * sizeof(*s->now));
+		else
+			join(s->now, &s->out[(size_t)p * n], n);
 		is_first = false;
 	}
 	for (uint32_t i = s->f->blocks[b].first; i < s->f->blocks[b].last; i++)
@@ -203,7 +211,7 @@ int32_t dec_stack_args(struct dec *d, int32_t *ret_least, bool *ret_reads_return
 {
 	struct args s = {.d = d, .f = d->f, .end = (int32_t)d->conv.ptr_bytes, .is_known = true};
 	uint32_t n = d->f->machine->loc_cnt;
-	if ((size_t)n * d->f->block_cnt > 1u << 20 || !dec_graph_make(d->f, d->arena, &s.g))
+	if ((size_t)n * d->f->block_cnt > 1u << 20 || !dec_graph_flow(d->f, d->arena, &s.g))
 		return -1;
 	s.off = ARENA_RAW_ARRAY(d->arena, int32_t, d->f->rec_cnt + (size_t)1);
 	s.out = ARENA_RAW_ARRAY(d->arena, int32_t, (size_t)n * d->f->block_cnt + 1);

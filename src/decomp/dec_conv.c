@@ -72,7 +72,7 @@ bool dec_is_canary(const struct dec *d, const struct ir_func *f, const struct ir
 	return base && base->op == IR_GET && base->aux == d->conv.canary_base && ir_const_get(f, sum->b, &off) && off == d->conv.canary_off;
 }
 
-void dec_conv_of(const struct ir_machine *m, struct dec_conv *ret)
+static void make_conv(const struct ir_machine *m, struct dec_conv *ret)
 {
 	static const char order[6][4] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
 	bool is_64 = m->addr_width == IR_W64;
@@ -98,4 +98,17 @@ void dec_conv_of(const struct ir_machine *m, struct dec_conv *ret)
 				ret->int_arg[k] = (uint16_t)i;
 	}
 	ret->int_arg_cnt = is_64 ? 6 : 0;
+}
+
+/* Each function is asked about, and each call; there are two machines. One with variables behind its locations has the same convention. */
+void dec_conv_of(const struct ir_machine *m, struct dec_conv *ret)
+{
+	static _Thread_local const struct ir_loc *locs;
+	static _Thread_local uint32_t loc_cnt;
+	static _Thread_local struct dec_conv kept;
+	if (locs != m->locs || loc_cnt != m->loc_cnt)
+		make_conv(m, &kept);
+	locs = m->locs;
+	loc_cnt = m->loc_cnt;
+	*ret = kept;
 }

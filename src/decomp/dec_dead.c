@@ -135,29 +135,40 @@ static void cut_phis(struct dead *d)
 	}
 }
 
-static void join_phis(struct dead *d)
+/* Whether the join `id` is another value, which stands for it then. */
+static bool join_phi(struct dead *d, uint32_t id)
 {
-	struct ir_func *f = d->f;
-	for (unsigned rounds = 0, changed = 1; changed && rounds < 16; rounds++) {
-		changed = 0;
-		for (uint32_t i = 0; i < f->order_cnt; i++) {
-			uint32_t id = f->order[i];
-			const struct ir_rec *phi = &f->recs[id];
-			ir_ref self = ir_ref_make(IR_TAG_VALUE, id), same = IR_REF_NONE;
-			bool differs = phi->op != IR_PHI || d->rep[id] != self;
-			for (uint32_t k = 0; !differs && k < phi->c; k++) {
-				ir_ref v = dec_find(d->rep, f->lists[phi->b + k]);
-				if (v == self || v == same)
-					continue;
-				differs = same != IR_REF_NONE;
-				same = v;
-			}
-			if (!differs && same != IR_REF_NONE) {
-				d->rep[id] = same;
-				changed = 1;
-			}
-		}
+	const struct ir_func *f = d->f;
+	const struct ir_rec *phi = &f->recs[id];
+	ir_ref self = ir_ref_make(IR_TAG_VALUE, id), same = IR_REF_NONE;
+	if (d->rep[id] != self)
+		return false;
+	for (uint32_t k = 0; k < phi->c; k++) {
+		ir_ref v = dec_find(d->rep, f->lists[phi->b + k]);
+		if (v == self || v == same)
+			continue;
+		if (same != IR_REF_NONE)
+			return false;
+		same = v;
 	}
+	if (same != IR_REF_NONE)
+		d->rep[id] = same;
+	return same != IR_REF_NONE;
+}
+
+/* Whether there were any. */
+static bool join_phis(struct dead *d)
+{
+	const struct ir_func *f = d->f;
+	bool changed = true, any = false;
+	for (unsigned rounds = 0; changed && rounds < 16; rounds++) {
+		changed = false;
+		for (uint32_t b = 0; b < f->block_cnt; b++)
+			for (uint32_t i = f->blocks[b].first; i < f->blocks[b].last && f->recs[f->order[i]].op == IR_PHI; i++)
+				changed |= join_phi(d, f->order[i]);
+		any |= changed;
+	}
+	return any;
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------------------- */
@@ -334,7 +345,7 @@ struct err *dec_dead(struct dec *dec)
 	for (uint32_t i = 0; i < f->rec_cnt; i++)
 		d.rep[i] = ir_ref_make(IR_TAG_VALUE, i);
 	cut_phis(&d);
-	join_phis(&d);
-	dec_replace(f, d.rep);
+	if (join_phis(&d))
+		dec_replace(f, d.rep);
 	return live(&d) && move_blocks(&d) ? NULL : &err_nomem;
 }

@@ -35,6 +35,9 @@ static bool make_rpo(struct ir_func *f, struct arena *a, struct dec_graph *g)
 	g->rpo_cnt = n - at;
 	for (uint32_t i = 0; i < g->rpo_cnt; i++)
 		g->rpo_at[g->rpo[i]] = i;
+	for (uint32_t i = 0; i < g->rpo_cnt && !g->has_loop; i++)
+		for (uint32_t k = g->succs.first[g->rpo[i]]; k < g->succs.first[g->rpo[i] + 1]; k++)
+			g->has_loop |= g->rpo_at[g->succs.list[k]] <= i;
 	return true;
 }
 
@@ -66,7 +69,7 @@ static bool make_idom(struct ir_func *f, struct arena *a, struct dec_graph *g)
 				if (g->rpo_at[p] != UINT32_MAX && g->idom[p] != UINT32_MAX)
 					best = best == UINT32_MAX ? p : meet(g, best, p);
 			}
-			changed |= g->idom[b] != best;
+			changed |= g->has_loop && g->idom[b] != best;
 			g->idom[b] = best;
 		}
 	}
@@ -100,9 +103,13 @@ static bool make_intervals(struct ir_func *f, struct arena *a, struct dec_graph 
 	return true;
 }
 
-bool dec_graph_make(struct ir_func *f, struct arena *a, struct dec_graph *ret)
+bool dec_graph_flow(struct ir_func *f, struct arena *a, struct dec_graph *ret)
 {
 	*ret = (struct dec_graph){0};
-	return ir_succs(f, &ret->succs) && ir_turn_edges(f, &ret->succs, &ret->preds) && make_rpo(f, a, ret) && make_idom(f, a, ret) &&
-	       make_intervals(f, a, ret);
+	return ir_succs(f, &ret->succs) && ir_turn_edges(f, &ret->succs, &ret->preds) && make_rpo(f, a, ret);
+}
+
+bool dec_graph_make(struct ir_func *f, struct arena *a, struct dec_graph *ret)
+{
+	return dec_graph_flow(f, a, ret) && make_idom(f, a, ret) && make_intervals(f, a, ret);
 }

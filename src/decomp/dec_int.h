@@ -44,12 +44,15 @@ struct dec_graph {
 	uint32_t *rpo;       /* blocks in reverse post-order, rpo_cnt of them */
 	uint32_t *rpo_at;    /* per block, its place there; UINT32_MAX: not reached */
 	uint32_t rpo_cnt;
+	bool has_loop;       /* an edge leads to a block that is no later there: what flows along edges is not known after one round */
 	uint32_t *idom;      /* per block; that of block 0 is itself */
 	uint32_t *dom_first; /* intervals of the dominator tree: a dominates b when a's interval holds b's first */
 	uint32_t *dom_last;
 };
 
 bool dec_graph_make(struct ir_func *f, struct arena *a, struct dec_graph *ret);
+/* Without dominators. */
+bool dec_graph_flow(struct ir_func *f, struct arena *a, struct dec_graph *ret);
 
 static inline bool dec_dominates(const struct dec_graph *g, uint32_t a, uint32_t b)
 {

@@ -40,7 +40,9 @@ struct proto {
 	bool *is_due;           /* blocks whose successors' needs are others */
 	struct call **calls;    /* per record: of calls that were asked about */
 	struct came *came;      /* per block, at its end */
-	uint8_t at_end[L_CNT];  /* bits needed at returns */
+	uint8_t at_end[L_CNT];  /* bits needed at returns, */
+	uint8_t needs_at_end[L_CNT]; /* and when needs were found, if `has_needs` */
+	bool has_needs;
 	bool is_telling, is_through;
 	uint8_t *defs;          /* per block and place of a result: D_*, at its end */
 	uint8_t ret_defs[L_CNT], ret_bits[L_CNT], own_bits[L_CNT];
@@ -268,7 +270,7 @@ static void find_ready(struct proto *p)
 			struct came now = came_to(p, b);
 			for (uint32_t k = p->f->blocks[b].first; k < p->f->blocks[b].last; k++)
 				come_rec(p, &p->f->recs[p->f->order[k]], &now);
-			changed |= memcmp(&now, &p->came[b], sizeof(now)) != 0;
+			changed |= p->g.has_loop && memcmp(&now, &p->came[b], sizeof(now)) != 0;
 			p->came[b] = now;
 		}
 	}
@@ -364,15 +366,18 @@ static void need_rec(struct proto *p, uint32_t at)
 		want_operands(p, rec, p->need[id]);
 }
 
+static void join(uint8_t *restrict now, const uint8_t *restrict in, uint32_t n)
+{
+	for (uint32_t l = 0; l < n; l++)
+		now[l] = now[l] > in[l] ? now[l] : in[l];
+}
+
 static void need_block(struct proto *p, uint32_t b)
 {
 	uint32_t n = p->f->machine->loc_cnt;
 	memset(p->now, 0, n);
-	for (uint32_t i = p->g.succs.first[b]; i < p->g.succs.first[b + 1]; i++) {
-		const uint8_t *in = &p->in[(size_t)p->g.succs.list[i] * n];
-		for (uint32_t l = 0; l < n; l++)
-			p->now[l] = p->now[l] > in[l] ? p->now[l] : in[l];
-	}
+	for (uint32_t i = p->g.succs.first[b]; i < p->g.succs.first[b + 1]; i++)
+		join(p->now, &p->in[(size_t)p->g.succs.list[i] * n], n);
 	for (uint32_t i = p->f->blocks[b].last; i > p->f->blocks[b].first; i--)
 		need_rec(p, i - 1);
 }
@@ -380,6 +385,11 @@ static void need_block(struct proto *p, uint32_t b)
 static void find_needs(struct proto *p)
 {
 	uint32_t n = p->f->machine->loc_cnt;
+	/* The same as the last time. */
+	if (p->has_needs && !memcmp(p->needs_at_end, p->at_end, sizeof(p->at_end)))
+		return;
+	p->has_needs = true;
+	memcpy(p->needs_at_end, p->at_end, sizeof(p->at_end));
 	memset(p->need, 0, p->f->rec_cnt);
 	memset(p->in, 0, (size_t)n * p->f->block_cnt);
 	memset(p->is_due, true, p->f->block_cnt);
@@ -500,7 +510,7 @@ static void find_defs(struct proto *p)
 			uint32_t b = p->g.rpo[i];
 			uint8_t now[L_CNT];
 			def_block(p, b, now);
-			changed |= memcmp(now, &p->defs[(size_t)b * L_CNT], L_CNT) != 0;
+			changed |= p->g.has_loop && memcmp(now, &p->defs[(size_t)b * L_CNT], L_CNT) != 0;
 			memcpy(&p->defs[(size_t)b * L_CNT], now, L_CNT);
 		}
 	}
@@ -632,7 +642,7 @@ static bool find_flows(struct proto *p, struct dec_proto *ret)
 				for (unsigned w = 0; w < DEC_LOC_WORDS; w++)
 					now.w[w] |= out[p->g.preds.list[k]].w[w];
 			flow_block(p, b, &now, ret);
-			changed |= memcmp(&now, &out[b], sizeof(now)) != 0;
+			changed |= p->g.has_loop && memcmp(&now, &out[b], sizeof(now)) != 0;
 			out[b] = now;
 		}
 	}
@@ -674,7 +684,7 @@ struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *op
 			return err_new(ERR_INTERNAL, "%s has no %s", m->name, names[k]);
 	for (unsigned k = 0; k < 8; k++)
 		p.vec[k] = (uint16_t)(p.result[L_XMM0] + k);
-	if (!dec_graph_make(lifted, a, &p.g))
+	if (!dec_graph_flow(lifted, a, &p.g))
 		return &err_nomem;
 	p.need = ARENA_ARRAY(a, uint8_t, lifted->rec_cnt + (size_t)1);
 	p.top = ARENA_ARRAY(a, uint8_t, lifted->rec_cnt + (size_t)1);

@@ -179,7 +179,7 @@ static bool make_live(struct ssa *s)
 			for (uint32_t k = s->g.succs.first[b]; k < s->g.succs.first[b + 1]; k++)
 				out = or_of(out, &s->live_in[s->g.succs.list[k]]);
 			out = or_of(minus_of(out, &s->kill[b]), &s->gen[b]);
-			changed |= memcmp(&out, &s->live_in[b], sizeof(out)) != 0;
+			changed |= s->g.has_loop && memcmp(&out, &s->live_in[b], sizeof(out)) != 0;
 			s->live_in[b] = out;
 		}
 	}
@@ -808,7 +808,7 @@ static struct err *find_writes(struct ssa *s, struct dec_set *ret_all, struct de
 			const struct ir_rec *end = &f->recs[f->order[f->blocks[b].last - 1]];
 			if (end->op == IR_RET || end->op == IR_IJMP)
 				*ret_all = and_of(*ret_all, &now);
-			changed |= memcmp(&now, &out[b], sizeof(now)) != 0;
+			changed |= s->g.has_loop && memcmp(&now, &out[b], sizeof(now)) != 0;
 			out[b] = now;
 		}
 	}
@@ -828,7 +828,7 @@ struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret)
 	for (unsigned i = 0; i < s.f->machine->loc_cnt && i < DEC_LOC_MAX; i++)
 		if (dec_set_has(&d->conv.args, i))
 			use_loc(&s, i);
-	if (!dec_graph_make(d->f, d->arena, &s.g) || !make_live(&s))
+	if (!dec_graph_flow(d->f, d->arena, &s.g) || !make_live(&s))
 		return &err_nomem;
 	struct dec_set reads = and_of(s.live_in[0], &d->conv.args);
 	e = find_writes(&s, &all, &any);

@@ -49,7 +49,7 @@ static bool init(struct state *s)
 	s->is_idle = ARENA_ARRAY(s->d->arena, uint8_t, f->rec_cnt + (size_t)1);
 	for (size_t i = 0; s->out && i < cells; i++)
 		s->out[i] = UNSEEN;
-	return s->out && s->now && s->is_idle && dec_graph_make(f, s->d->arena, &s->g);
+	return s->out && s->now && s->is_idle && dec_graph_flow(f, s->d->arena, &s->g);
 }
 
 /* The join of a block that takes from each way what the state held there; values of ways not seen yet may be any. */

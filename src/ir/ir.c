@@ -282,22 +282,6 @@ const struct ir_rec *ir_terminator(const struct ir_func *f, uint32_t block)
 	return &f->recs[f->order[f->blocks[block].last - 1]];
 }
 
-void ir_operands(const struct ir_func *f, const struct ir_rec *rec, void (*fn)(void *ctx, ir_ref r), void *ctx)
-{
-	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
-	unsigned fixed = ir_fixed_operands((enum ir_op)rec->op);
-	for (unsigned i = 0; i < fixed; i++) {
-		if (refs[i] != IR_REF_NONE)
-			fn(ctx, refs[i]);
-	}
-	if (ir_has_list((enum ir_op)rec->op)) {
-		for (uint32_t k = 0; k < rec->c; k++)
-			fn(ctx, f->lists[rec->b + k]);
-	}
-	if (rec->op == IR_SWITCH)
-		fn(ctx, ir_block_ref(rec->aux));
-}
-
 /* --- edges ------------------------------------------------------------------------------------------------- */
 /* Blocks that follow one, each once; `seen_by`: per block, whose it was last, plus one. `to` null: only counts them. */
 static uint32_t ends_of(const struct ir_func *f, uint32_t block, uint32_t *seen_by, uint32_t *to)

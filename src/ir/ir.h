@@ -384,8 +384,23 @@ static inline bool ir_const_get(const struct ir_func *f, ir_ref r, uint64_t *ret
 const uint64_t *ir_const_words(const struct ir_func *f, ir_ref r);
 /* The last record of a block; null when it has none. */
 const struct ir_rec *ir_terminator(const struct ir_func *f, uint32_t block);
-/* Calls `fn` for each value, constant and block a record refers to, in order; lists included. */
-void ir_operands(const struct ir_func *f, const struct ir_rec *rec, void (*fn)(void *ctx, ir_ref r), void *ctx);
+/* Calls `fn` for each value, constant and block a record refers to, in order; lists included. Here, so that `fn` is called directly: passes look at
+ * every operand there is. */
+static inline void ir_operands(const struct ir_func *f, const struct ir_rec *rec, void (*fn)(void *ctx, ir_ref r), void *ctx)
+{
+	const ir_ref refs[3] = {rec->a, rec->b, rec->c};
+	unsigned fixed = ir_fixed_operands((enum ir_op)rec->op);
+	for (unsigned i = 0; i < fixed; i++) {
+		if (refs[i] != IR_REF_NONE)
+			fn(ctx, refs[i]);
+	}
+	if (ir_has_list((enum ir_op)rec->op)) {
+		for (uint32_t k = 0; k < rec->c; k++)
+			fn(ctx, f->lists[rec->b + k]);
+	}
+	if (rec->op == IR_SWITCH)
+		fn(ctx, ir_block_ref(rec->aux));
+}
 
 /* Successors and predecessors of all blocks: those of block i are list[first[i]] .. list[first[i + 1] - 1], each block
  * once, in the order of the terminator's operands, predecessors in the order of their number. */
