@@ -664,8 +664,17 @@ static void find_changes(struct proto *p, struct dec_proto *ret)
 		for (unsigned k = 0; k < DEC_LOC_WORDS; k++)
 			any.w[k] |= c.changes[k];
 	}
-	for (unsigned k = 0; k < DEC_LOC_WORDS; k++)
+	bool has_any = false;
+	for (unsigned k = 0; k < DEC_LOC_WORDS; k++) {
 		ret->changes[k] = any.w[k] & p->d.conv.changes.w[k];
+		has_any |= ret->changes[k] != 0;
+	}
+	/* Nothing at all would be what nobody knows: a flag then, which nobody asks a callee for. */
+	for (unsigned l = 0; l < p->f->machine->loc_cnt && !has_any; l++) {
+		has_any = p->f->machine->locs[l].cls == IR_LOC_FLAG && dec_set_has(&p->d.conv.changes, l);
+		if (has_any)
+			ret->changes[l / 64] |= (uint64_t)1 << l % 64;
+	}
 }
 
 struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *opts, struct dec_proto *ret)

@@ -30,13 +30,16 @@ long relies(long n, long m);
 /* Below the lowest address it takes of its frame: what compilers do not do. */
 __asm__(".globl under\n.type under, @function\nunder: sub $24, %rsp\nmovq $77, (%rsp)\nmovq $5, 8(%rsp)\nmovq $6, 16(%rsp)\nmov (%rsp), %rcx\nshr $4, %edi\nand $1, %edi\nneg %rdi\nmov 8(%rsp,%rdi,8), %rax\nadd %rcx, %rax\nadd $24, %rsp\nret\n.size under, .-under\n");
 long under(long n);
+/* A callee that changes no register leaves one for who knows whom, all of it. */
+__asm__(".type nothing, @function\nnothing: addl $1, 24(%rdi)\nret\n.size nothing, .-nothing\n.globl hands\n.type hands, @function\nhands: push %rbx\nmov %rdi, %rbx\ncall nothing\nmov %edx, 8(%rbx)\nmov (%rbx), %rax\nmov $1, %edi\ncall *%rax\npop %rbx\nret\n.size hands, .-hands\n");
+long hands(long (**f)(long), long k, unsigned n);
 /* What a callee found in a register of its caller and left in the stack, another copies out; and what lies behind an array, the stack protector's value. */
 __asm__(".type saves, @function\nsaves: push %rbx\npop %rbx\nret\n.size saves, .-saves\n.type copies, @function\ncopies: sub $8, %rsp\nmov (%rsp), %rax\nmov %rax, (%rdi)\nadd $8, %rsp\nret\n.size copies, .-copies\n.globl finds\n.type finds, @function\nfinds: push %rbx\nmov %rsi, %rbx\nsub $16, %rsp\nmov %rdi, (%rsp)\ncall saves\nmov (%rsp), %rdi\ncall copies\nlea 1(%rbx), %rax\nadd $16, %rsp\npop %rbx\nret\n.size finds, .-finds\n");
 long finds(long *p, long n);
 __attribute__((optimize("stack-protector-all"))) long behind(unsigned long n) { long a[2] = {5, 6}; __asm__("" : "+m"(a)); return a[(n >> 5) % 4]; }
 long total(struct node *n) __attribute__((alias("sum")));
 long forever(long n) { for (;;) n++; }
-int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0) + (int)keeps_id(argc) + (int)relies(argc, 2) + (int)under(argc) + (int)finds((long *)argv, 3) + (int)behind(argc) + (int)total(0); }
+int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0) + (int)keeps_id(argc) + (int)relies(argc, 2) + (int)under(argc) + (int)hands((long (**)(long))argv, 2, 3) + (int)finds((long *)argv, 3) + (int)behind(argc) + (int)total(0); }
 C
 P=$WORK/prog
 status "nothing runs unasked" 1 "$SCRY" verify "$P" sum
@@ -57,7 +60,7 @@ is "and the stages that make them" "ok" "$(printf '%s' "$OUT" | python3 -c '
 import json, sys
 items = {i["func"]: i["stage"] for i in json.load(sys.stdin)["items"]}
 print("ok" if items == {"keeps_id": "lift", "under": "stack", "sum": None} else items)')"
-status "what a callee leaves alone" 0 "$SCRY" verify "$P" relies
+status "what a callee leaves alone" 0 "$SCRY" verify "$P" relies hands
 json "stack that nobody set is told" 'all(i["status"] == "equal" and "nobody set" in i["why"] and i["inputs"] > 3 for i in d["items"])' "$SCRY" verify "$P" finds --json
 json "nothing is told by what lies behind an object" 'd["items"][0]["status"] == "equal"' "$SCRY" verify "$P" behind --json
 status "once is enough" 0 "$SCRY" verify "$P" sum

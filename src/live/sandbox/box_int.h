@@ -13,7 +13,8 @@
 #define BOX_BASE 0x10000000ul      /* the lowest segment of a position-independent target */
 #define BOX_TOP 0x60000000ul       /* targets end below */
 #define BOX_CODE 0x61000000ul       /* recompiled functions */
-#define BOX_HOST_STACK 0x6f000000ul /* what they run on */
+#define BOX_HOST_STACK 0x6f000000ul /* what they run on; frames of compilers are larger than those they were made of */
+#define BOX_HOST_STACK_LEN (2u << 20)
 #define BOX_STACK 0x70000000ul
 #define BOX_STACK_LEN (256u << 10)
 #define BOX_TRIAL_SP (BOX_STACK + BOX_STACK_LEN - 2048) /* the stack pointer a trial starts with */
@@ -90,7 +91,7 @@ struct box_shared {
 	uint8_t bufs[BOX_BUF_TOTAL];
 };
 
-enum box_missing { BOX_NO_LANDLOCK = 1, BOX_NO_TSC = 2, BOX_NO_SHADOW = 4 };
+enum box_missing { BOX_NO_LANDLOCK = 1, BOX_NO_TSC = 2, BOX_NO_SHADOW = 4, BOX_NO_STACK = 8 };
 
 enum box_state { BOX_STATE_STARTED, BOX_STATE_LOCK_FAILED, BOX_STATE_RUNNING, BOX_STATE_DONE };
 

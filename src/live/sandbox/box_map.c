@@ -219,7 +219,7 @@ const char *box_map_object(const struct box_object *b, const struct image *targe
 const char *box_map_places(void)
 {
 	/* The stacks have nothing below them: running over their end is a fault. */
-	bool ok = map_fixed(BOX_STACK, BOX_STACK_LEN) && map_fixed(BOX_HOST_STACK, BOX_STACK_LEN) &&
+	bool ok = map_fixed(BOX_STACK, BOX_STACK_LEN) && map_fixed(BOX_HOST_STACK, BOX_HOST_STACK_LEN) &&
 		  map_fixed(BOX_BUFS, BOX_BUF_TOTAL + PAGE) && map_fixed(BOX_HEAP, BOX_HEAP_LEN);
 	return ok ? box_import_entry_map() : "there is no room for a stack";
 }

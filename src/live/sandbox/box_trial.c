@@ -215,7 +215,7 @@ void box_code_run(struct box *b, struct box_regs *r)
 	memcpy(&m->xmm0, r->xmm, sizeof(r->xmm));
 	void (*fn)(struct scry_x86_64 *);
 	memcpy(&fn, &b->shared->code, sizeof(fn));
-	box_on_stack(fn, m, BOX_HOST_STACK + BOX_STACK_LEN - 64);
+	box_on_stack(fn, m, BOX_HOST_STACK + BOX_HOST_STACK_LEN - 64);
 	r->rax = m->rax;
 	r->out_rdx = m->rdx;
 	memcpy(r->xmm[0], &m->xmm0, 16);
@@ -321,6 +321,10 @@ bool box_trial_signal(struct box *b, int sig, uint64_t fault, void *context)
 		return answer_call(b, u, fault);
 	if (make_page(b, fault))
 		return true;
+	if (b->shared->code && fault < BOX_HOST_STACK && fault >= BOX_HOST_STACK - (1u << 20)) {
+		b->shared->missing |= BOX_NO_STACK;
+		return false;
+	}
 	enum box_shadow_say say = box_shadow_fault(u);
 	if (say == BOX_SHADOW_LIMIT)
 		b->shared->missing |= BOX_NO_SHADOW;
