@@ -481,7 +481,7 @@ void box_take_outcome(struct box *b, const struct box_report *report, struct box
 	memset(ret, 0, sizeof(*ret));
 	box_take_result(b, report, 0, &ret->result);
 	ret->trace = s->trace;
-	ret->has_no_memory = s->missing & (BOX_NO_SHADOW | BOX_NO_STACK);
+	ret->has_no_memory = s->missing & BOX_NO_SHADOW;
 	ret->page_cnt = s->page_cnt < BOX_PAGE_MAX ? s->page_cnt : BOX_PAGE_MAX;
 	ret->pages = s->pages;
 	ret->blocks_hit = s->blocks_hit;

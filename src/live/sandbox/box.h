@@ -146,7 +146,7 @@ struct box_cmp {
 
 struct box_outcome {
 	struct box_result result;     /* buffers unused */
-	bool has_no_memory;           /* it ended because memory could not be made where the function wanted it, or its C's own stack was full */
+	bool has_no_memory;           /* it ended because memory could not be made where the function wanted it */
 	uint64_t trace;               /* hash over the imports called, in order, with their arguments */
 	uint32_t page_cnt;
 	const struct box_page *pages; /* by the order of the process, the same in every trial; valid until the next call */

@@ -91,7 +91,7 @@ struct box_shared {
 	uint8_t bufs[BOX_BUF_TOTAL];
 };
 
-enum box_missing { BOX_NO_LANDLOCK = 1, BOX_NO_TSC = 2, BOX_NO_SHADOW = 4, BOX_NO_STACK = 8 };
+enum box_missing { BOX_NO_LANDLOCK = 1, BOX_NO_TSC = 2, BOX_NO_SHADOW = 4 };
 
 enum box_state { BOX_STATE_STARTED, BOX_STATE_LOCK_FAILED, BOX_STATE_RUNNING, BOX_STATE_DONE };
 

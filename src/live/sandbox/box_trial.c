@@ -321,10 +321,6 @@ bool box_trial_signal(struct box *b, int sig, uint64_t fault, void *context)
 		return answer_call(b, u, fault);
 	if (make_page(b, fault))
 		return true;
-	if (b->shared->code && fault < BOX_HOST_STACK && fault >= BOX_HOST_STACK - (1u << 20)) {
-		b->shared->missing |= BOX_NO_STACK;
-		return false;
-	}
 	enum box_shadow_say say = box_shadow_fault(u);
 	if (say == BOX_SHADOW_LIMIT)
 		b->shared->missing |= BOX_NO_SHADOW;
