@@ -116,6 +116,8 @@ class Fake:
                 return b"F-1,2"
             fds[len(fds) + 5] = path
             return b"F%x" % (len(fds) + 4)
+        if name in ("pread", "fstat") and int(a[0], 16) not in fds:
+            return b"F-1,9"
         if name == "pread":
             return self.pread(self.files[fds[int(a[0], 16)]], int(a[1], 16), int(a[2], 16))
         if name == "fstat" and self.kind != "plain":

@@ -583,6 +583,14 @@ static struct err *prove(struct reach_cache_sink *s, struct reach_fetch_job *job
 	return e;
 }
 
+/* The name of what has come of a file, the same for all its versions. */
+static bool part_key(const struct reach_cache_sink *s, const struct reach_fetch_job *job, char ret[HEX_LEN])
+{
+	struct reach_meta no_time = job->meta;
+	no_time.has_mtime = true;
+	return key_of(KEY_ID, s->peer, job->path, &job->meta, ret) || key_of(KEY_PATH, s->peer, job->path, &no_time, ret);
+}
+
 static struct err *place(void *ctx, struct reach_fetch_job *job, bool is_last, enum reach_place *ret, struct reach_part **ret_part)
 {
 	struct reach_cache_sink *s = ctx;
@@ -595,6 +603,11 @@ static struct err *place(void *ctx, struct reach_fetch_job *job, bool is_last, e
 		char key[HEX_LEN];
 		bool has_id = key_of(KEY_ID, s->peer, job->path, &job->meta, key);
 		job->is_new = job->meta.has_mtime || (has_id && !has_entry(c, key));
+		/* What was begun before need not begin again. */
+		if (job->is_new && part_key(s, job, key)) {
+			_cleanup_free_ char *part = path_of(c, "partial", key);
+			job->is_new = part && access(part, F_OK);
+		}
 		*ret = REACH_PLACE_LATER;
 		return NULL;
 	}
@@ -607,9 +620,7 @@ static struct err *place(void *ctx, struct reach_fetch_job *job, bool is_last, e
 	struct hold *h = calloc(1, sizeof(*h));
 	if (!h)
 		return &err_nomem;
-	struct reach_meta no_time = job->meta;
-	no_time.has_mtime = true;
-	if (!key_of(KEY_ID, s->peer, job->path, &job->meta, h->key) && !key_of(KEY_PATH, s->peer, job->path, &no_time, h->key)) {
+	if (!part_key(s, job, h->key)) {
 		free(h);
 		return sha256_try();
 	}

@@ -22,6 +22,7 @@ struct request {
 	uint64_t start_off, end_off;
 	uint64_t tag;
 	unsigned flags;
+	uint64_t turn; /* round trips after which its reply comes: one more than before it was sent */
 	enum { OWN_NONE, OWN_HELLO, OWN_FEATURES } own; /* the connection's own: QStartNoAckMode, qSupported */
 };
 
@@ -38,7 +39,8 @@ struct reach_conn {
 	struct request *open; /* a ring */
 	size_t open_cap, open_first, open_cnt;
 	struct gdb_features features;
-	uint64_t turn_cnt, in_len, echo_no;
+	uint64_t turn_cnt; /* of the replies so far */
+	uint64_t in_len, echo_no;
 	unsigned noise_cnt, repeat_cnt;
 	bool is_noack, has_features, has_pending, is_dead;
 };
@@ -163,8 +165,7 @@ static struct err *send_as(struct reach_conn *c, struct request r)
 	r.start_off = c->out_off + c->begun;
 	gdb_end(&c->out, c->begun);
 	r.end_off = c->out_off + c->out.len;
-	if (!c->open_cnt)
-		c->turn_cnt++;
+	r.turn = c->turn_cnt + 1;
 	return add_open(c, r);
 }
 
@@ -320,7 +321,8 @@ static void take_own(struct reach_conn *c, const struct request *r)
 	}
 	c->is_noack = c->in.is_noack = gdb_span_is(reply, "OK");
 	/* What waited for it goes now. */
-	c->turn_cnt += c->open_cnt > 0;
+	for (size_t i = 0; i < c->open_cnt; i++)
+		open_at(c, i)->turn++;
 }
 
 static struct request pop_open(struct reach_conn *c)
@@ -328,6 +330,8 @@ static struct request pop_open(struct reach_conn *c)
 	struct request r = *open_at(c, 0);
 	c->open_first = (c->open_first + 1) % c->open_cap;
 	c->open_cnt--;
+	/* With acknowledgements one goes after the other. */
+	c->turn_cnt = c->is_noack ? MAX(c->turn_cnt, r.turn) : c->turn_cnt + 1;
 	return r;
 }
 

@@ -78,7 +78,7 @@ bool reach_is_noack(const struct reach_conn *c);
 int reach_conn_fd(const struct reach_conn *c);
 bool reach_has_item(const struct reach_conn *c);
 
-/* Times that something was sent after everything before it had been answered: what latency multiplies. */
+/* The longest chain of requests each of which was sent after the reply to the one before it had come: what latency multiplies. */
 uint64_t reach_turn_cnt(const struct reach_conn *c);
 /* Bytes received. */
 uint64_t reach_in_len(const struct reach_conn *c);

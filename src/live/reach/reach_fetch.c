@@ -18,6 +18,10 @@
 #define MAX_FILES 200
 /* Requests of a file when it is opened (early()), which nobody holds back. */
 #define EARLY_CNT 5
+/* Descriptors that the first file is likely to get: servers count up from those that they have open (lldb-server 4 or 5, gdbserver and
+ * scry as well). */
+#define GUESS_FIRST 3
+#define GUESS_CNT 6
 /* Bytes of small files that are on their way before it is known how fast the link is. */
 #define MAX_EARLY_LEN (4u << 20)
 /* How long what a reader wants may have to wait for what nobody does, seconds. */
@@ -45,6 +49,8 @@ struct reach_job_state {
 	uint64_t fd;
 	bool is_open, is_open_asked;
 	bool is_early; /* all of it was asked for when it was opened */
+	bool is_ahead; /* ... or its first and last block */
+	bool is_guessing, is_guessed; /* descriptors were guessed, and its own among them */
 	struct reach_part *part;
 	struct reach_meta stat; /* as it was when it was opened */
 	bool has_stat;
@@ -69,8 +75,10 @@ struct reach_job_state {
 struct slot {
 	unsigned job_idx;
 	enum reach_op op;
-	uint64_t off, len;
+	uint64_t off, len, fd;
 	bool is_used;
+	bool is_guess; /* sent before the descriptor was known */
+	bool is_ahead; /* sent before it was known whether the bytes are wanted */
 };
 
 struct fetch {
@@ -101,7 +109,7 @@ static struct err *submit(struct fetch *f, unsigned job_idx, struct reach_req re
 	while (f->slots[i].is_used)
 		i = (i + 1) % SLOT_CNT;
 	f->slot_hint = (i + 1) % SLOT_CNT;
-	f->slots[i] = (struct slot){.job_idx = job_idx, .op = req.op, .off = req.off, .len = req.len, .is_used = true};
+	f->slots[i] = (struct slot){.job_idx = job_idx, .op = req.op, .off = req.off, .len = req.len, .fd = req.fd, .is_used = true};
 	f->open_cnt++;
 	if (req.op == REACH_READ) {
 		f->flying_len += req.len;
@@ -179,6 +187,18 @@ static struct err *ask_open(struct fetch *f, unsigned job_idx)
 	return submit(f, job_idx, (struct reach_req){.op = REACH_OPEN, .path = f->jobs[job_idx].path, .flags = GDB_O_RDONLY});
 }
 
+/* How it was when it was opened is asked along with its opening, for the descriptors it may get: a round trip less. */
+static struct err *ask_guesses(struct fetch *f, unsigned job_idx)
+{
+	struct err *e = NULL;
+	f->jobs[job_idx].state->is_guessing = true;
+	for (uint64_t fd = GUESS_FIRST; fd < GUESS_FIRST + GUESS_CNT && !e; fd++) {
+		e = submit(f, job_idx, (struct reach_req){.op = REACH_STAT, .fd = fd});
+		f->slots[(f->slot_hint + SLOT_CNT - 1) % SLOT_CNT].is_guess = true;
+	}
+	return e;
+}
+
 static struct err *ask_hash(struct fetch *f, unsigned job_idx)
 {
 	struct reach_job_state *s = f->jobs[job_idx].state;
@@ -238,7 +258,10 @@ static struct err *push_job(struct fetch *f, unsigned job_idx, bool *ret_did)
 		*ret_did = true;
 		e = submit(f, job_idx, (struct reach_req){.op = REACH_LOOK, .path = j->path});
 		/* What may turn out to be needless costs less than to wait. */
-		return e || f->p->is_lent || f->file_cnt >= f->max_file_cnt ? e : ask_open(f, job_idx);
+		if (e || f->p->is_lent || f->file_cnt >= f->max_file_cnt)
+			return e;
+		e = ask_open(f, job_idx);
+		return e || f->job_cnt > 1 || !f->p->is_pipelined ? e : ask_guesses(f, job_idx);
 	case STAGE_OPEN:
 		if (f->file_cnt >= f->max_file_cnt)
 			return NULL;
@@ -354,12 +377,30 @@ static struct err *begin_reading(struct fetch *f, unsigned job_idx)
 		s->is_early = s->is_hash_asked = s->is_stat_asked = s->is_end_asked = false;
 		s->has_hash = s->has_second = s->has_end = false;
 	}
-	if (s->is_early)
+	if (s->is_early || s->is_ahead)
 		bits_set(s->asked, 0);
+	if (s->is_ahead)
+		bits_set(s->asked, s->block_cnt - 1);
 	s->stage = STAGE_READING;
 	f->progress.done_len += reach_part_done_len(s->part);
 	struct err *e = f->sink->reader ? f->sink->reader->begun(f->sink->reader->ctx, &f->jobs[job_idx], s->part) : NULL;
 	return e ? fail_job(f, job_idx, e, false) : NULL;
+}
+
+/* Who reads a file while it comes begins with its first and last block. */
+static struct err *ask_ahead(struct fetch *f, unsigned job_idx)
+{
+	struct reach_job_state *s = f->jobs[job_idx].state;
+	uint64_t len = f->jobs[job_idx].meta.len, last = (len - 1) / REACH_BLOCK_LEN * REACH_BLOCK_LEN;
+	if (chunk_len(f) < REACH_BLOCK_LEN)
+		return NULL;
+	s->is_ahead = true;
+	struct err *e = submit_read(f, job_idx, 0, REACH_BLOCK_LEN);
+	f->slots[(f->slot_hint + SLOT_CNT - 1) % SLOT_CNT].is_ahead = true;
+	if (!e)
+		e = submit_read(f, job_idx, last, len - last);
+	f->slots[(f->slot_hint + SLOT_CNT - 1) % SLOT_CNT].is_ahead = true;
+	return e;
 }
 
 /*
@@ -372,7 +413,10 @@ static struct err *opened(struct fetch *f, unsigned job_idx)
 	struct reach_job_state *s = j->state;
 	uint64_t len = j->meta.len;
 	s->stage = STAGE_STATTING;
-	struct err *e = submit(f, job_idx, (struct reach_req){.op = REACH_STAT, .fd = s->fd});
+	s->is_guessed = s->is_guessing && s->fd >= GUESS_FIRST && s->fd < GUESS_FIRST + GUESS_CNT;
+	struct err *e = s->is_guessed ? NULL : submit(f, job_idx, (struct reach_req){.op = REACH_STAT, .fd = s->fd});
+	if (!e && f->sink->reader && j->is_new && f->p->is_ordered && j->meta.has_len && len > REACH_BLOCK_LEN && len <= f->p->max_off)
+		return ask_ahead(f, job_idx);
 	if (e || !j->is_new || !f->p->is_ordered || !j->meta.has_len || !len || len > chunk_len(f) || f->flying_len + len > MAX_EARLY_LEN)
 		return e;
 	s->is_early = s->is_stat_asked = s->is_end_asked = j->is_sha256_asked = true;
@@ -551,7 +595,10 @@ static struct err *data_came(struct fetch *f, unsigned job_idx, const struct slo
 	struct reach_fetch_job *j = &f->jobs[job_idx];
 	struct reach_job_state *s = j->state;
 	s->reads_open--;
-	if (s->stage == STAGE_OVER || s->stage == STAGE_BUSY)
+	/* Of what was asked ahead nothing is taken once something came too soon. */
+	if (slot->is_ahead && !s->part)
+		s->is_ahead = false;
+	if (s->stage == STAGE_OVER || s->stage == STAGE_BUSY || (slot->is_ahead && !s->is_ahead))
 		return NULL;
 	/* Its length and place are known by the answers before it, from whoever keeps the order it said. */
 	if (!s->part && s->stage != STAGE_PROBING)
@@ -588,7 +635,7 @@ static struct err *data_came(struct fetch *f, unsigned job_idx, const struct slo
 					(unsigned long long)slot->off, (unsigned long long)j->meta.len),
 				false);
 	/* From before, and asked for all the same. */
-	if (s->is_early && reach_part_has(s->part, slot->off, a->data.len))
+	if ((s->is_early || slot->is_ahead) && reach_part_has(s->part, slot->off, a->data.len))
 		return NULL;
 	struct err *e = reach_part_write(s->part, slot->off, a->data.s, a->data.len);
 	if (e)
@@ -707,7 +754,10 @@ static struct err *answered(struct fetch *f, const struct slot *slot, const stru
 		e = open_answered(f, i, a);
 		break;
 	case REACH_STAT:
-		e = statted(f, i, a);
+		if (slot->is_guess && (!s->is_guessed || slot->fd != s->fd || s->stage != STAGE_STATTING))
+			break;
+		s->is_guessed = false;
+		e = slot->is_guess && a->os_errno ? submit(f, i, (struct reach_req){.op = REACH_STAT, .fd = s->fd}) : statted(f, i, a);
 		break;
 	case REACH_READ:
 		e = data_came(f, i, slot, a);

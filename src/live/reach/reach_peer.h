@@ -81,6 +81,7 @@ struct reach_peer {
 	bool has_sha256, has_compression;
 	bool must_close;    /* it keeps files open when we are gone */
 	bool is_ordered;    /* answers come in the order of the requests */
+	bool is_pipelined;  /* it is known that requests can be sent ahead */
 	bool is_lent;	    /* the connection is another's, on which nothing is left open */
 	bool has_spare;	    /* a HASH asked now holds up no READ */
 	unsigned stray_cnt; /* answers that nobody waits for any more */

@@ -324,6 +324,7 @@ static struct gdb_peer *peer_new(struct reach_conn *c)
 	g->c = c;
 	/* Until more is known nothing but LOOK is asked. */
 	g->base = (struct reach_peer){.ops = &ops, .chunk_len = 4096, .max_open_cnt = 64, .is_ordered = true, .what = "a server"};
+	g->base.is_pipelined = reach_is_noack(c);
 	return g;
 }
 
