@@ -40,6 +40,8 @@ struct proto {
 	bool *is_due;           /* blocks whose successors' needs are others */
 	struct call **calls;    /* per record: of calls that were asked about */
 	struct came *came;      /* per block, at its end */
+	uint32_t *acts;         /* records that set a location, or leave the function, in their order; a fraction of all, and looked at most */
+	uint32_t *act_first;    /* per block; one more */
 	uint8_t at_end[L_CNT];  /* bits needed at returns, */
 	uint8_t needs_at_end[L_CNT]; /* and when needs were found, if `has_needs` */
 	bool has_needs;
@@ -67,6 +69,26 @@ static void want(struct proto *p, ir_ref r, unsigned bits)
 static void want_all(void *ctx, ir_ref r)
 {
 	want(ctx, r, 255);
+}
+
+static bool find_acts(struct proto *p, struct arena *a)
+{
+	const struct ir_func *f = p->f;
+	uint32_t cnt = 0;
+	p->acts = ARENA_RAW_ARRAY(a, uint32_t, f->order_cnt + (size_t)1);
+	p->act_first = ARENA_RAW_ARRAY(a, uint32_t, f->block_cnt + (size_t)1);
+	if (!p->acts || !p->act_first)
+		return false;
+	for (uint32_t b = 0; b < f->block_cnt; b++) {
+		p->act_first[b] = cnt;
+		for (uint32_t i = f->blocks[b].first; i < f->blocks[b].last; i++) {
+			unsigned op = f->recs[f->order[i]].op;
+			if (op == IR_PUT || op == IR_CALL || op == IR_IJMP || op == IR_RET)
+				p->acts[cnt++] = f->order[i];
+		}
+	}
+	p->act_first[f->block_cnt] = cnt;
+	return true;
 }
 
 static unsigned top_of(const struct proto *p, ir_ref r)
@@ -185,8 +207,8 @@ static bool find_callee(const struct proto *p, const struct ir_rec *rec, uint64_
 /* Whether the number of vector arguments is said before a call, which is done right there: no call leaves it as it was. */
 static bool says_vectors(const struct proto *p, uint32_t block, uint32_t at)
 {
-	for (uint32_t i = at; i > p->f->blocks[block].first; i--) {
-		const struct ir_rec *rec = &p->f->recs[p->f->order[i - 1]];
+	for (uint32_t i = at; i > p->act_first[block]; i--) {
+		const struct ir_rec *rec = &p->f->recs[p->acts[i - 1]];
 		if (rec->op == IR_CALL || rec->op == IR_PUT)
 			if (rec->op == IR_CALL || rec->aux == p->result[L_RAX])
 				return rec->op == IR_PUT;
@@ -211,8 +233,8 @@ static unsigned made_ready(const struct proto *p, uint32_t block, uint32_t at)
 {
 	struct came now = came_to(p, block);
 	unsigned n = 0;
-	for (uint32_t i = p->f->blocks[block].first; i < at; i++)
-		come_rec(p, &p->f->recs[p->f->order[i]], &now);
+	for (uint32_t i = p->act_first[block]; i < at; i++)
+		come_rec(p, &p->f->recs[p->acts[i]], &now);
 	while (n < 6 && now.set >> n & 1 && !(now.entry >> n & 1))
 		n++;
 	return n;
@@ -268,20 +290,20 @@ static void find_ready(struct proto *p)
 		for (uint32_t i = 0; i < p->g.rpo_cnt; i++) {
 			uint32_t b = p->g.rpo[i];
 			struct came now = came_to(p, b);
-			for (uint32_t k = p->f->blocks[b].first; k < p->f->blocks[b].last; k++)
-				come_rec(p, &p->f->recs[p->f->order[k]], &now);
+			for (uint32_t k = p->act_first[b]; k < p->act_first[b + 1]; k++)
+				come_rec(p, &p->f->recs[p->acts[k]], &now);
 			changed |= p->g.has_loop && memcmp(&now, &p->came[b], sizeof(now)) != 0;
 			p->came[b] = now;
 		}
 	}
 	for (uint32_t i = 0; i < p->g.rpo_cnt; i++) {
-		const struct ir_block *b = &p->f->blocks[p->g.rpo[i]];
-		for (uint32_t k = b->first; k < b->last; k++) {
-			struct call *c = p->calls[p->f->order[k]];
+		uint32_t b = p->g.rpo[i];
+		for (uint32_t k = p->act_first[b]; k < p->act_first[b + 1]; k++) {
+			struct call *c = p->calls[p->acts[k]];
 			if (!c || (c->is_known && !c->proto.is_variadic))
 				continue;
-			c->ready = made_ready(p, p->g.rpo[i], k);
-			c->says_vectors = says_vectors(p, p->g.rpo[i], k);
+			c->ready = made_ready(p, b, k);
+			c->says_vectors = says_vectors(p, b, k);
 		}
 	}
 }
@@ -483,14 +505,14 @@ static void def_block(struct proto *p, uint32_t b, uint8_t *now)
 	for (uint32_t i = p->g.preds.first[b]; i < p->g.preds.first[b + 1]; i++)
 		for (unsigned k = 0; k < L_CNT; k++)
 			now[k] |= p->defs[(size_t)p->g.preds.list[i] * L_CNT + k];
-	for (uint32_t i = p->f->blocks[b].first; i < p->f->blocks[b].last; i++) {
-		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+	for (uint32_t i = p->act_first[b]; i < p->act_first[b + 1]; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->acts[i]];
 		if (rec->op == IR_CALL || rec->op == IR_IJMP)
 			def_call(p, rec, now);
 		for (unsigned k = 0; k < L_CNT && rec->op == IR_PUT; k++) {
 			if (rec->aux != p->result[k])
 				continue;
-			bool is_used = p->need[p->f->order[i]] || (ir_tag(rec->a) == IR_TAG_VALUE && p->need[ir_index(rec->a)]);
+			bool is_used = p->need[p->acts[i]] || (ir_tag(rec->a) == IR_TAG_VALUE && p->need[ir_index(rec->a)]);
 			/* One that is set for a call, as the number of vector arguments is, does not reach a return. */
 			now[k] = is_popped(p, b, rec) ? D_JUNK : is_used || (k == L_RDX && is_by_way(p, b, rec)) ? D_USED : D_FRESH;
 			wider(&p->own_bits[k], width_of(p, rec->a));
@@ -614,8 +636,8 @@ static void find_params(struct proto *p, struct dec_proto *ret)
 /* What holds its entry value behind a block. */
 static void flow_block(struct proto *p, uint32_t b, struct dec_set *now, struct dec_proto *ret)
 {
-	for (uint32_t i = p->f->blocks[b].first; i < p->f->blocks[b].last; i++) {
-		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+	for (uint32_t i = p->act_first[b]; i < p->act_first[b + 1]; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->acts[i]];
 		struct dec_proto c;
 		uint64_t va;
 		if (rec->op == IR_PUT)
@@ -652,8 +674,8 @@ static bool find_flows(struct proto *p, struct dec_proto *ret)
 static void find_changes(struct proto *p, struct dec_proto *ret)
 {
 	struct dec_set any = {{0}};
-	for (uint32_t i = 0; i < p->f->order_cnt; i++) {
-		const struct ir_rec *rec = &p->f->recs[p->f->order[i]];
+	for (uint32_t i = 0; i < p->act_first[p->f->block_cnt]; i++) {
+		const struct ir_rec *rec = &p->f->recs[p->acts[i]];
 		struct dec_proto c;
 		uint64_t va;
 		if (rec->op == IR_PUT)
@@ -704,6 +726,8 @@ struct err *dec_proto_of(struct ir_func *lifted, const struct dec_proto_opts *op
 	p.calls = ARENA_ARRAY(a, struct call *, lifted->rec_cnt + (size_t)1);
 	p.came = ARENA_ARRAY(a, struct came, lifted->block_cnt + (size_t)1);
 	if (!p.need || !p.top || !p.in || !p.now || !p.defs || !p.is_due || !p.calls || !p.came)
+		return &err_nomem;
+	if (!find_acts(&p, a))
 		return &err_nomem;
 	find_tops(&p);
 	find_ready(&p);
