@@ -27,16 +27,26 @@ const atomic_bool *cli_stop(void)
 	return &cli_interrupted;
 }
 
+#define STOP_AGAIN_MS 500
+
+/* One that comes later than STOP_AGAIN_MS ends the process, should anything not look at the flag; sooner it is the same one:
+ * timeout(1) sends it to its child, and to the group the child is in. */
 static void cli_on_signal(int sig)
 {
-	(void)sig;
+	static _Atomic int64_t first_ms;
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	int64_t ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + 1, first = 0;
 	atomic_store(&cli_interrupted, true);
+	if (!atomic_compare_exchange_strong(&first_ms, &first, ms) && ms - first >= STOP_AGAIN_MS) {
+		sigaction(sig, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+		raise(sig);
+	}
 }
 
-/* The second signal ends the process (SA_RESETHAND), should anything not look at the flag. */
 void cli_signals(void)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal};
 	child_note_signals();
 	sigaction(SIGPIPE, &ignore, NULL);
 	/* A file that may not grow is an error like a full disk (setrlimit(2)). */

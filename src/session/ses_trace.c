@@ -64,6 +64,8 @@ struct trace {
 	uint32_t stack_len;    /* bytes of each call's stack that are recorded */
 	uint64_t begun_ns, flushed_ns, event_cnt;
 	uint64_t first_ns;     /* time of the first event */
+	uint64_t polled_ns;    /* when the source first asked whether it is to stop: it has begun by then */
+	bool is_read;          /* from a file */
 	struct trace_text_opts text;
 	struct trace_counts *counts;
 	struct trace_btf *btf;
@@ -351,8 +353,8 @@ static bool is_shown(const struct trace *t, const struct trace_event *ev)
 	const struct sysc *s = ev->kind == TRACE_SYSCALL ? sysc_find(ev->abi, ev->nr) : NULL;
 	bool is_exit = s && s->flags & SYSC_NO_RETURN && !strncmp(s->name, "exit", 4);
 	/* It is shown when it has ended. */
-	bool is_begun = ev->kind == TRACE_SYSCALL && ev->unfinished && !is_exit && (ev->seq || (s && !strncmp(s->name, "execve", 6)));
-	if (t->is_silent || (is_begun && t->form != FORM_JSON))
+	bool is_begun = ev->kind == TRACE_SYSCALL && ev->unfinished && !is_exit && !ev->left;
+	if (t->is_silent || (t->form == FORM_JSON ? ev->left == TRACE_LEFT_AGAIN : is_begun))
 		return false;
 	if (t->form == FORM_ROWS && ev->kind == TRACE_PROCESS)
 		return false;
@@ -575,11 +577,12 @@ static bool on_event(void *ctx, const struct trace_event *ev)
 	bool goes_on = true, opens = t->fds && gives_fd(ev);
 	t->begun_ns = t->begun_ns ? t->begun_ns : ev->time;
 	t->first_ns = t->first_ns ? t->first_ns : ev->time;
-	if (t->sites)
+	bool is_new = ev->left != TRACE_LEFT_AGAIN;
+	if (t->sites && is_new)
 		trace_sites_event(t->sites, ev);
-	if (t->rules)
+	if (t->rules && is_new)
 		trace_rules_event(t->rules, ev);
-	if (t->capture)
+	if (t->capture && is_new)
 		trace_capture_event(t->capture, ev);
 	if (opens) /* what the result is open on is shown with it */
 		trace_fds_event(t->fds, ev);
@@ -593,15 +596,17 @@ static bool on_event(void *ctx, const struct trace_event *ev)
 		trace_fds_event(t->fds, ev);
 	if (t->out.len >= FLUSH_LEN || (t->out.len && (t->io->is_live || ev->time > t->flushed_ns + FLUSH_NS)))
 		goes_on = flush(t);
-	t->is_stopped = !goes_on || (t->until_events && t->event_cnt >= t->until_events) ||
-			(t->until_ns && t->begun_ns && ev->time >= t->begun_ns + t->until_ns);
+	bool is_late = t->is_read && t->until_ns && ev->time >= t->begun_ns + t->until_ns;
+	t->is_stopped = !goes_on || is_late || (t->until_events && t->event_cnt >= t->until_events);
 	return !t->is_stopped;
 }
 
 static bool is_stopped(void *ctx)
 {
 	struct trace *t = ctx;
-	return t->is_stopped || (t->io->cancel && atomic_load(t->io->cancel)) || (t->until_ns && now_ns() >= t->begun_ns + t->until_ns);
+	uint64_t now = now_ns();
+	t->polled_ns = t->polled_ns ? t->polled_ns : now;
+	return t->is_stopped || (t->io->cancel && atomic_load(t->io->cancel)) || (t->until_ns && now >= t->polled_ns + t->until_ns);
 }
 
 /* --- the summary ------------------------------------------------------------------------------------------------------ */
@@ -797,6 +802,7 @@ static struct err *read_file(struct trace *t, const char *path)
 	struct err *e = trace_file_open(path, &f);
 	struct trace_totals totals;
 	t->begun_ns = 0;
+	t->is_read = true;
 	if (!e)
 		e = trace_file_each(f, on_event, t, &totals);
 	trace_file_free(f);
@@ -827,7 +833,7 @@ static struct err *run_source(struct trace *t, int *ret_status)
 				   .with_children = ops_arg_is_set(t->args, "tree"),
 				   .wanted = t->has_wanted ? t->wanted : NULL, .string_max = MAX(t->text.string_max, CAPTURE_MIN),
 				   .stack_len = t->stack_len,
-				   .with_entries = t->form == FORM_JSON || file,
+				   .with_entries = !t->counts || file,
 				   .with_times = t->text.has_times || t->counts || t->form == FORM_JSON,
 				   .with_maps = t->form == FORM_JSON || file || t->sites,
 				   .is_left_running = t->until_events || t->until_ns,

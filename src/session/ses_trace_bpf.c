@@ -158,8 +158,10 @@ static struct err *finish(struct trace_bpf *t, struct drained *d, struct trace_t
 		ret->received += cpus[i].seen - cpus[i].lost;
 		ret->lost += cpus[i].lost;
 	}
-	if (d->join && d->goes_on && !e)
+	if (d->join && d->goes_on && !e) {
 		trace_join_end(d->join, cpus, cnt);
+		trace_join_left(d->join);
+	}
 	ret->file_is_full = d->writer && trace_writer_is_full(d->writer);
 	struct err *w = trace_writer_close(take_ptr(d->writer), cpus, cnt);
 	if (e)

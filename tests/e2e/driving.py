@@ -436,8 +436,8 @@ class Steps:
         self.frame = r["frame"]
         return r
 
-    def check(self, good):
-        ok(good and self.log, f"{self.name}: frames {' '.join(map(str, self.log[:12]))}")
+    def check(self, good, what=""):
+        ok(good and self.log, f"{self.name}: frames {' '.join(map(str, self.log[:12]))}" + ("" if good else f" {what}"))
 
 
 def scenarios(w):
@@ -666,7 +666,7 @@ def scenarios(w):
     s("ui.undo")
     gone = s("ui.screen")["text"]
     s.check(" runs_it_" in renamed and noted and "*/" in noted[0] and place["kind"] == "C" and "References" in title and
-            "said in C" not in gone and "runs_it" not in gone.split("\n")[2])
+            "said in C" not in gone and "runs_it" not in gone.split("\n")[2], (renamed, noted, place, title, gone))
 
     s = Steps(w, "split_view with C: bands, leader, resync")
     s("ui.show", view="listing")

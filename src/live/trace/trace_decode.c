@@ -22,6 +22,8 @@ static bool read_wire(struct cur *c, struct trace_record *r, struct trace_wire *
 	r->ev = (struct trace_event){.kind = (enum trace_kind)w->kind, .unfinished = w->flags & TRACE_WIRE_ENTRY,
 		.abi = w->flags >> TRACE_WIRE_ABI_SHIFT & 3, .cpu = w->cpu,
 		.seq = w->cpu == TRACE_WIRE_NO_CPU ? 0 : w->seq, .time = w->time, .tid = w->tid, .nr = w->nr, .ret = w->ret};
+	if (r->ev.unfinished && w->flags & TRACE_WIRE_EXACT && !sysc_is_exec(r->ev.abi, w->nr)) /* by ptrace, which gives no others */
+		r->ev.left = TRACE_LEFT;
 	memcpy(r->ev.args, w->args, sizeof(w->args));
 	if (w->flags & TRACE_WIRE_TIMED)
 		r->ev.ns = cur_u64(c);

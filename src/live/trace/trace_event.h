@@ -69,9 +69,17 @@ enum trace_abi { TRACE_X86_64, TRACE_I386, TRACE_ARM64, TRACE_ABI_COUNT };
 
 enum trace_lost_reason { TRACE_LOST_RING, TRACE_LOST_READ, TRACE_LOST_FILE, TRACE_LOST_REASON_COUNT };
 
+/* Of a call that has begun: whether it came back. */
+enum trace_left {
+	TRACE_LEFT_UNKNOWN, /* there may be another event when it has */
+	TRACE_LEFT,         /* not before its thread or the trace ended */
+	TRACE_LEFT_AGAIN,   /* the same, of one that was given when it had begun */
+};
+
 struct trace_event {
 	enum trace_kind kind;
 	bool unfinished;  /* of a syscall: it has begun; args are right, ret is not */
+	uint8_t left;     /* enum trace_left, of an unfinished one */
 	uint8_t abi;      /* enum trace_abi */
 	uint16_t cpu;
 	uint64_t seq;     /* number of the record on its CPU, from 1; 0 = the source has none */

@@ -443,6 +443,8 @@ struct err *trace_file_each(struct trace_file *f, trace_sink_fn *sink, void *ctx
 	}
 	if (!e && more && !has_end && !is_damaged)
 		trace_join_damage(j);
+	if (!e)
+		trace_join_left(j);
 	if (!e && f->file && file_has_changed(f->file))
 		e = err_new(ERR_BAD_INPUT, "%s was changed while it was read", f->file->path);
 	if (ret)

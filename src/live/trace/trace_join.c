@@ -16,6 +16,7 @@
 struct pending {
 	uint8_t *rec; /* its record, owned; null: none */
 	uint32_t len;
+	uint32_t miss_cnt; /* of the join when it began: if records are missing since, its end may be */
 };
 
 struct thread {
@@ -47,6 +48,7 @@ struct trace_join {
 	struct arena arena;
 	struct cpu *cpus;
 	struct trace_totals totals;
+	uint32_t miss_cnt;  /* places where records are missing */
 	bool failed;        /* memory ran out */
 	struct trace_record record, begun;
 	struct trace_slot merged[TRACE_SLOT_MAX];
@@ -189,6 +191,7 @@ static void miss(struct trace_join *j, uint16_t cpu, uint64_t first, uint64_t la
 	struct trace_event ev = {.kind = TRACE_LOST, .cpu = cpu, .time = time,
 		.lost = {.count = last - first + 1, .first = first, .last = last, .reason = is_damaged ? TRACE_LOST_FILE : TRACE_LOST_RING}};
 	j->totals.lost += ev.lost.count;
+	j->miss_cnt++;
 	give(j, &ev);
 }
 
@@ -241,13 +244,19 @@ static void merge_slot(struct trace_slot *end, const struct trace_slot *begun)
 	end->status = status;
 }
 
+/* The beginning of the call the thread is in, in j->begun; false: it is not known. */
+static bool read_pending(struct trace_join *j, const struct thread *t)
+{
+	const struct pending *p = &t->pending;
+	return p->rec && p->miss_cnt == j->miss_cnt && trace_decode(p->rec, p->len, &j->begun);
+}
+
 /* rt_sigreturn(2) and execveat(2) put other registers in the place of those they were called with, their number among them; a program of
  * another abi has another number for exec. */
 static void restore_number(struct trace_join *j, const struct thread *t, struct trace_event *ev)
 {
-	const struct pending *p = &t->pending;
 	bool is_exec = !ev->ret && sysc_is_exec(ev->abi, ev->nr);
-	if ((ev->nr != -1 && !is_exec) || !p->rec || !trace_decode(p->rec, p->len, &j->begun))
+	if ((ev->nr != -1 && !is_exec) || !read_pending(j, t))
 		return;
 	const struct trace_event *begun = &j->begun.ev;
 	if (is_exec != sysc_is_exec(begun->abi, begun->nr))
@@ -258,10 +267,9 @@ static void restore_number(struct trace_join *j, const struct thread *t, struct 
 }
 
 /* Joins the end of a call with its beginning. */
-static void join_call(struct trace_join *j, struct thread *t, struct trace_event *ev)
+static void join_call(struct trace_join *j, const struct thread *t, struct trace_event *ev)
 {
-	struct pending p = t->pending;
-	if (!p.rec || !trace_decode(p.rec, p.len, &j->begun) || j->begun.ev.nr != ev->nr || j->begun.ev.abi != ev->abi)
+	if (!read_pending(j, t) || j->begun.ev.nr != ev->nr || j->begun.ev.abi != ev->abi)
 		return;
 	const struct trace_event *begun = &j->begun.ev;
 	if (!ev->ns && ev->time > begun->time)
@@ -291,6 +299,7 @@ static void keep(struct trace_join *j, struct thread *t, const uint8_t *rec, uin
 	}
 	memcpy(t->pending.rec, rec, len);
 	t->pending.len = len;
+	t->pending.miss_cnt = j->miss_cnt;
 }
 
 static void take_call(struct trace_join *j, const uint8_t *rec, uint32_t len)
@@ -387,6 +396,7 @@ static void take(struct trace_join *j, const uint8_t *rec, uint32_t len)
 		return;
 	case TRACE_LOST:
 		j->totals.lost += ev->lost.count;
+		j->miss_cnt++;
 		give(j, ev);
 		return;
 	default:
@@ -412,6 +422,7 @@ void trace_join_damage(struct trace_join *j)
 	struct trace_event ev = {.kind = TRACE_LOST, .lost = {.reason = TRACE_LOST_FILE}};
 	for (size_t i = 0; i < TRACE_CPUS; i++)
 		j->cpus[i].is_damaged = true;
+	j->miss_cnt++;
 	give(j, &ev);
 }
 
@@ -420,6 +431,18 @@ void trace_join_end(struct trace_join *j, const struct trace_cpu *cpus, size_t c
 	j->has_begun = true;
 	for (size_t i = 0; i < cnt && i < TRACE_CPUS; i++)
 		take_numbers(j, i, cpus[i].seen, false);
+}
+
+void trace_join_left(struct trace_join *j)
+{
+	for (size_t i = 0; i < j->threads.cnt && !j->is_done; i++) {
+		const struct thread *t = &j->threads.data[i];
+		struct trace_event *ev = &j->begun.ev;
+		if (t->is_gone || !read_pending(j, t) || ev->left != TRACE_LEFT_UNKNOWN)
+			continue;
+		ev->left = TRACE_LEFT_AGAIN;
+		give(j, ev);
+	}
 }
 
 static void put_text(struct buf *records, size_t begin, uint8_t arg, const char *text)

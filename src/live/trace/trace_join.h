@@ -34,6 +34,9 @@ void trace_join_damage(struct trace_join *j);
 /* Says that CPUs have given these many numbers and no record is still to come: what is missing then is lost. */
 void trace_join_end(struct trace_join *j, const struct trace_cpu *cpus, size_t cnt);
 
+/* At the end: gives calls that have begun and not come back once more (TRACE_LEFT_AGAIN), where no record is missing that might say otherwise. */
+void trace_join_left(struct trace_join *j);
+
 /* Appends records from which a join that begins here knows what this one does. */
 struct buf;
 void trace_join_snapshot(const struct trace_join *j, struct buf *records);

@@ -244,7 +244,10 @@ void trace_json_event(const struct trace_event *ev, const struct trace_text_opts
 	json_str(&j, ev->unfinished ? "unfinished" : "complete");
 	put_known(&j, "seq", ev->seq);
 	json_key(&j, "cpu");
-	json_u64(&j, ev->cpu);
+	if (ev->seq || ev->kind == TRACE_LOST)
+		json_u64(&j, ev->cpu);
+	else
+		json_null(&j);
 	json_key(&j, "time");
 	json_addr(&j, ev->time);
 	json_key(&j, "pid");

@@ -72,6 +72,7 @@ struct tracer {
 	int child_status;
 	bool has_filter;
 	bool is_over;            /* the sink wants no more */
+	bool is_stopped;         /* the caller neither */
 };
 
 static uint64_t now_ns(void)
@@ -143,8 +144,10 @@ static void give(struct tracer *tr, struct thread *th, struct trace_event *ev)
 
 static void give_call(struct tracer *tr, struct thread *th, int64_t ret, bool is_unfinished)
 {
+	bool is_left = is_unfinished && !sysc_is_exec(th->abi, th->nr); /* those are given when they begin, too */
 	struct trace_event ev = {.kind = TRACE_SYSCALL, .unfinished = is_unfinished, .abi = th->abi, .nr = th->nr, .ret = ret, .ip = th->ip,
-				 .sp = th->sp, .bp = th->bp, .stack = th->stack, .nstack = th->stack_len, .time = now_ns()};
+				 .left = is_left ? TRACE_LEFT : TRACE_LEFT_UNKNOWN, .sp = th->sp, .bp = th->bp, .stack = th->stack,
+				 .nstack = th->stack_len, .time = now_ns()};
 	memcpy(ev.args, th->args, sizeof(ev.args));
 	if (!is_unfinished && th->begun_ns)
 		ev.ns = MAX(ev.time - th->begun_ns, 1u);
@@ -489,13 +492,20 @@ static void let_go(struct tracer *tr, struct thread *th, int status)
 	ptrace(PTRACE_DETACH, th->tid, 0, is_signal ? (unsigned long)sig : 0);
 }
 
+static void stop_thread(struct tracer *tr, struct thread *th)
+{
+	if (th->is_inside && th->is_event && !th->is_said)
+		give_call(tr, th, 0, true);
+	if (ptrace(PTRACE_INTERRUPT, th->tid, 0, 0) && errno == ESRCH && th->is_ours && tr->has_filter)
+		kill(th->pid, SIGKILL);
+}
+
 /* All threads are stopped and detached; those in a filter are killed. */
 static void detach_all(struct tracer *tr)
 {
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct thread *th = tr->buckets[i]; th; th = th->next)
-			if (ptrace(PTRACE_INTERRUPT, th->tid, 0, 0) && errno == ESRCH && th->is_ours && tr->has_filter)
-				kill(th->pid, SIGKILL);
+			stop_thread(tr, th);
 	while (tr->thread_cnt) {
 		int status;
 		pid_t tid = waitpid(-1, &status, __WALL);
@@ -516,11 +526,10 @@ static void detach_all(struct tracer *tr)
 
 static void wait_loop(struct tracer *tr)
 {
-	while (tr->thread_cnt && !tr->is_over) {
+	while (tr->thread_cnt && !tr->is_over && !tr->is_stopped) {
 		int status;
 		pid_t tid = waitpid(-1, &status, __WALL);
-		if (tr->o->is_stopped && tr->o->is_stopped(tr->o->ctx))
-			tr->is_over = true;
+		tr->is_stopped = tr->o->is_stopped && tr->o->is_stopped(tr->o->ctx);
 		if (tid < 0 && errno == EINTR)
 			continue;
 		if (tid < 0)

@@ -3,6 +3,7 @@
 
 #include "live/trace/trace_cgroup.h"
 #include "live/trace/trace_event.h"
+#include "live/trace/trace_fetch.h"
 #include "live/trace/trace_frame.h"
 
 #include "base/vec.h"
@@ -10,6 +11,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -168,6 +170,37 @@ void trace_seed_cgroup(uint32_t tid, const struct trace_wire_proc *proc, struct 
 	add_process(s, tid, records);
 }
 
+/*
+ * The call a thread waits in, as a record of its beginning: what makes a program stand still began before the trace did. The registers of
+ * a program of i386 are none of x86-64: its stack is below 4 GiB.
+ */
+static void add_call(const struct trace_shared *shared, uint32_t tid, bool with_stack, struct buf *text, struct buf *records)
+{
+	unsigned nr;
+	uint8_t stack[TRACE_STACK_DEEP];
+	struct trace_wire w = {.tid = tid, .cpu = TRACE_WIRE_NO_CPU, .kind = TRACE_SYSCALL, .flags = TRACE_WIRE_ENTRY | TRACE_WIRE_USER, .ret = -38};
+	struct trace_wire_user u = {0};
+#if defined(__aarch64__)
+	w.flags |= TRACE_ARM64 << TRACE_WIRE_ABI_SHIFT;
+#endif
+	uint64_t *a = w.args;
+	if (!read_text(tid, "syscall", text))
+		return;
+	if (sscanf(text->data, "%u %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
+		   &nr, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &u.sp, &u.ip) != 9)
+		return;
+	if (nr >= TRACE_IDS - 1 || u.sp <= UINT32_MAX || !(shared->exit_ids[0][nr / 64] >> (nr % 64) & 1))
+		return;
+	w.nr = (int32_t)nr;
+	w.time = boot_ns();
+	u.stack_len = with_stack ? (uint16_t)(trace_peek((pid_t)tid, u.sp, stack, sizeof(stack)) & ~7u) : 0;
+	u.area_len = u.stack_len;
+	size_t begin = trace_record_begin(records, &w);
+	buf_add(records, &u, sizeof(u));
+	buf_add(records, stack, u.stack_len);
+	trace_record_end(records, begin);
+}
+
 /* A line of maps (proc(5)) that may be executed. */
 static void add_mapping(uint32_t pid, const char *line, size_t line_len, struct buf *records)
 {
@@ -264,6 +297,8 @@ struct err *trace_seed_process(struct trace_shared *shared, uint32_t pid, bool i
 			is_new = true;
 			if (read_seed(tids.list.data[i], s, &text))
 				add_process(s, tids.list.data[i], records);
+			if (!inverted)
+				add_call(shared, tids.list.data[i], with_maps, &text, records);
 		}
 		VEC_FREE(&tids.list);
 	}

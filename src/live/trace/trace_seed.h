@@ -7,15 +7,17 @@
 #include "live/trace/trace_bpf.h"
 
 /*
- * Processes that were there before the trace: who of them is recorded, and records of what they are (TRACE_PROCESS)
- * and of what code they have mapped (TRACE_MMAP), all from /proc. Call after the programs were attached: threads that
- * are made meanwhile are then theirs. Records are framed and appended to `records`.
+ * Processes that were there before the trace: who of them is recorded, and records of what they are (TRACE_PROCESS),
+ * of the calls they wait in, where not all of the machine is meant, and of what code they have mapped (TRACE_MMAP), all
+ * from /proc. Call after the programs were attached: threads that are made meanwhile are then theirs. Records are framed
+ * and appended to `records`.
  */
 
 /* Sets the bit of one thread. */
 void trace_seed_set(struct trace_shared *shared, uint32_t tid, bool bit);
 
-/* One process with all its threads. `inverted`: the bitmap says who is not recorded. ERR_NOT_FOUND: there is none. */
+/* One process with all its threads; of calls those of shared->exit_ids. `inverted`: the bitmap says who is not recorded.
+ * ERR_NOT_FOUND: there is none. */
 _must_use_ struct err *trace_seed_process(struct trace_shared *shared, uint32_t pid, bool inverted, bool with_maps, struct buf *records);
 
 /* The executable mappings a process has now; nothing when it is gone. */
