@@ -8,6 +8,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -29,8 +30,9 @@ ID = build_id(PROGRAM)
 count = failed = stores = 0
 
 
-def ok(good, what, why=""):
+def ok(good, what, *why):
     global count, failed
+    why = " ".join(map(str, why))
     count += 1
     failed += not good
     print(f"{'ok' if good else 'not ok'} {count} - {what}", flush=True)
@@ -605,6 +607,12 @@ def test_special():
     r = subprocess.run([SCRY, "get", s.url(folder + "/plain"), "-o", ROOT + "/limited"], env=ENV, capture_output=True, text=True, preexec_fn=limit_files)
     ok(r.returncode == 5 and "no room" in r.stderr and not os.path.exists(ROOT + "/limited"), "a limit of what may be written here", f"{r.returncode}: {r.stderr}")
     s.close()
+    # One that can open and not write (QEMU) is not told to empty what it has.
+    asked = []
+    s = Fake({"/x": b"what is there"}, "plain", hook=lambda s, t, raw: asked.append(t) if t.startswith("vFile:open") else None)
+    said("a server that cannot write", scry("push", folder + "/plain", s.url("/x")), 3, "does not")
+    ok(asked and all(t.split(",")[1] == "0" for t in asked), "is not asked to open for writing", asked)
+    s.close()
     s = Platform(preexec_fn=limit_files)
     said("and there", scry("push", folder + "/plain", s.url(folder + "/limited")), 5, "special/limited: ")
     ok(not os.path.exists(folder + "/limited"), "where nothing is left of it", os.listdir(folder))
@@ -685,6 +693,18 @@ def test_ssh():
         r = scry("push", ROOT + "/large", f"ssh://host{ROOT}/pushed")
         ENV["PATH"] = before
         ok(r.returncode == 0 and open(ROOT + "/pushed", "rb").read() == BODY * 4, "pushed by SFTP", r.stderr)
+        # It tells neither hash nor number of a file: what may be the file itself is read before it is emptied.
+        os.link(ROOT + "/large", ROOT + "/hard")
+        os.symlink(ROOT + "/large", ROOT + "/soft")
+        with open(ROOT + "/lookalike", "wb") as f:
+            f.write(BODY * 3 + BODY[::-1])
+        shutil.copystat(ROOT + "/large", ROOT + "/lookalike")
+        ENV["PATH"] = fake_ssh("exit 127", "exec " + sftp[0]) + ":" + before
+        for name in ("large", "hard", "soft", "lookalike"):
+            r = scry("push", ROOT + "/large", f"ssh://host{ROOT}/{name}", "--json")
+            ok(r.returncode == 0 and all(open(f"{ROOT}/{n}", "rb").read() == BODY * 4 for n in ("large", name)) and
+               (json.loads(r.stdout)["sent"] > 0) == (name == "lookalike"), f"pushed by SFTP to {name}, with the length and time of what is pushed", r.stdout, r.stderr)
+        ENV["PATH"] = before
     say = "printf '\\0\\0\\0\\5\\2\\0\\0\\0\\3'; "
     for what, reply, want in (("of endless length", r"\377\377\377\377", "no SFTP server sends"), ("of no length", r"\0\0\0\0", "no SFTP server sends"),
                               ("nobody asked for", r"\0\0\0\5\147\0\0\0\77", "nobody made"), ("that ends early", r"\0\0\0\7\151\0\0\0\0\0\0", "ends early"),
@@ -711,7 +731,6 @@ class Server:
 
 
 def free_port():
-    import socket
     with socket.create_server(("127.0.0.1", 0)) as s:
         return s.getsockname()[1]
 
@@ -777,6 +796,71 @@ def test_real():
         test_qemu(program)
 
 
+class Cutter:
+    """The way to a port of this machine, which is cut each time so many bytes came over it."""
+
+    def __init__(self, port, step):
+        self.to, self.step, self.given, self.cuts = port, step, 0, 0
+        self.lock = threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listener.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            for pair in ((near, far, False), (far, near, True)):
+                threading.Thread(target=self.pass_on, args=pair, daemon=True).start()
+
+    def pass_on(self, source, to, is_answer):
+        try:
+            while True:
+                data = source.recv(65536)
+                with self.lock:
+                    was = self.given // self.step
+                    self.given += len(data) * is_answer
+                    is_cut = self.given // self.step > was
+                    self.cuts += is_cut
+                if not data or is_cut:
+                    break
+                to.sendall(data)
+        except OSError:
+            pass
+        for s in (source, to):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.listener.close()
+
+
+def test_cut_links():
+    """The link to real servers is cut after each tenth of the file: it resumes, and the bytes are equal."""
+    with open(ROOT + "/large", "wb") as f:
+        f.write(BODY * 4)
+    for name, argv in (("scry", (SCRY, "platform", "--allow-remote", "--listen")), ("lldb-server-19", ("lldb-server-19", "platform", "--server", "--listen")),
+                       ("gdbserver", ("gdbserver", "--multi"))):
+        if not shutil.which(argv[0]):
+            skip(f"{name}: a link that is cut", "not installed")
+            continue
+        s, port = against(name, lambda port: (*argv, f"127.0.0.1:{port}"), "over a whole link")
+        new_store()
+        way, tries, r = Cutter(port, len(BODY) * 4 // 10), 0, None
+        while tries < 30 and (r is None or r.returncode):
+            tries += 1
+            r = get(f"connect://127.0.0.1:{way.port}{ROOT}/large")
+        ok(r.returncode == 0 and r.body == BODY * 4, f"{name}: over one that is cut {way.cuts} times the bytes are equal", r.stderr)
+        ok(way.cuts >= 9 and way.given < len(BODY) * 4 * 3, f"{name}: {way.given} bytes came for {len(BODY) * 4}, over {tries} runs")
+        way.close()
+        s.close()
+
+
 def test_qemu(program):
     """QEMU before 8 gives out no files, and says so; since then one request at a time."""
     new_store()
@@ -800,7 +884,7 @@ def test_qemu(program):
 
 def main():
     try:
-        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_lanes, test_many, test_special, test_alike, test_ssh, test_real):
+        for test in (test_kinds, test_said, test_sizes, test_lies, test_cuts, test_kills, test_two_at_once, test_cache, test_no_store, test_anywhere, test_libs, test_lanes, test_many, test_special, test_alike, test_ssh, test_real, test_cut_links):
             if len(sys.argv) < 2 or test.__name__[5:] in sys.argv[1:]:
                 test()
     finally:

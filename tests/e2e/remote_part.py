@@ -168,6 +168,28 @@ def start(argv):
     raise OSError("no server comes up")
 
 
+def test_ssh():
+    """Over ssh: to a machine with scry, and by SFTP to one without."""
+    sftp = [p for p in ("/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server") if os.path.exists(p)]
+    own = f'PATH={os.path.dirname(os.path.abspath(SCRY))}:$PATH; exec sh -c "$1"'
+    for name, command, subsystem in (("with scry", own, "exit 9"), ("without, by SFTP", "exit 127", f"exec {sftp[0]}" if sftp else "")):
+        if not subsystem:
+            skip(f"ssh to a machine {name}", "not installed: apt install openssh-sftp-server")
+            continue
+        new_store()
+        folder = tempfile.mkdtemp(dir=ROOT)
+        with open(folder + "/ssh", "w") as f:
+            f.write("#!/bin/sh\nwhile [ \"$1\" != -- ]; do [ \"$1\" = -s ] && sub=1; shift; done\nshift 2\n"
+                    f"[ -n \"$sub\" ] && {{ {subsystem}; exit; }}\n{command}\n")
+        os.chmod(folder + "/ssh", 0o755)
+        ENV["PATH"] = folder + ":" + os.environ["PATH"]
+        r = disasm(f"ssh://host{ROOT}/lib.so", 2222)
+        ok(is_right(r, 2222) and "are here" in r.stderr, f"ssh to a machine {name}", r.stdout, r.stderr)
+        r = scry("get", f"ssh://host{ROOT}/lib.so", "-o", f"{ROOT}/out")
+        ok(r.returncode == 0 and open(f"{ROOT}/out", "rb").read() == BODY, "then the rest", r.stderr)
+        ENV["PATH"] = os.environ["PATH"]
+
+
 def test_faults():
     """Whatever happens, no byte is shown that the file does not have."""
     # The link is cut, again and again.
@@ -359,7 +381,7 @@ def test_workbench():
 
 try:
     BODY = make_library()
-    for test in (test_servers, test_real, test_faults, test_kills, test_workbench):
+    for test in (test_servers, test_real, test_ssh, test_faults, test_kills, test_workbench):
         if len(sys.argv) < 2 or test.__name__[5:] in sys.argv[1:]:
             test()
 finally:

@@ -12,6 +12,8 @@
 
 #define MAX_FLYING_LEN (4u << 20)
 #define MAX_FLYING_CNT 256
+#define MAX_READS 64 /* on their way, of a file that is compared */
+#define NO_FD 0xffff
 
 struct push {
 	struct reach_peer *p;
@@ -128,9 +130,11 @@ static struct err *is_there(struct push *s, const struct reach_meta *look, bool 
 	struct reach_answer a;
 	uint8_t hash[16];
 	*ret = false;
-	if (s->p->hash == REACH_NO_HASH || !look->has_len || look->len != s->len)
+	if (s->p->hash == REACH_NO_HASH || (look->has_len && look->len != s->len))
 		return NULL;
 	struct err *e = ask(s, (struct reach_req){.op = REACH_HASH, .path = s->path, .len = s->len}, &a);
+	if (!e && a.os_errno)
+		s->p->hash = REACH_NO_HASH;
 	if (e || a.os_errno)
 		return e;
 	for (uint64_t off = 0; off < s->len;) {
@@ -146,8 +150,52 @@ static struct err *is_there(struct push *s, const struct reach_meta *look, bool 
 	return NULL;
 }
 
-/* What is emptied there must not be what is about to be read here. Of a server without hashes a file is known by its numbers. */
-static struct err *check_not_same(struct push *s, const struct stat *st)
+/* Asks for the rest of the piece that `off` lies in. */
+static struct err *ask_piece(struct push *s, uint64_t fd, uint64_t off)
+{
+	uint64_t len = MIN(s->p->chunk_len - off % s->p->chunk_len, s->len - off);
+	s->flying_cnt++;
+	return s->p->ops->submit(s->p, &(struct reach_req){.op = REACH_READ, .fd = fd, .off = off, .len = len, .tag = off});
+}
+
+/* A piece of the file there beside ours; what it leaves out is asked for. */
+static struct err *compare_piece(struct push *s, uint64_t fd, const struct reach_answer *a, uint8_t *ours, bool *is_same)
+{
+	uint64_t want = MIN(s->p->chunk_len - a->tag % s->p->chunk_len, s->len - a->tag);
+	*is_same = *is_same && !a->os_errno && a->data.len && a->data.len <= want &&
+		   pread(s->fd, ours, a->data.len, (off_t)a->tag) == (ssize_t)a->data.len && !memcmp(ours, a->data.s, a->data.len);
+	return *is_same && a->data.len < want ? ask_piece(s, fd, a->tag + a->data.len) : NULL;
+}
+
+/* Whether the file `fd` there has these bytes, by reading it. */
+static struct err *has_same_bytes(struct push *s, uint64_t fd, bool *ret)
+{
+	struct err *e = NULL;
+	uint8_t *ours = malloc((size_t)s->p->chunk_len);
+	if (!ours)
+		return &err_nomem;
+	*ret = true;
+	for (uint64_t off = 0; !e && (s->flying_cnt || (off < s->len && *ret));) {
+		while (!e && *ret && off < s->len && s->flying_cnt < MIN(MAX_READS, s->p->max_open_cnt)) {
+			e = ask_piece(s, fd, off);
+			off += s->p->chunk_len;
+		}
+		struct reach_answer a;
+		if (!e)
+			e = next(s, REACH_READ, &a);
+		s->flying_cnt--;
+		if (!e)
+			e = compare_piece(s, fd, &a, ours, ret);
+	}
+	free(ours);
+	return e;
+}
+
+/*
+ * What is emptied there must not be what is about to be read here. Of a server without hashes a file is known by its numbers; where those
+ * are not told, one of the same length and time may be the same, and is not touched when it has the same bytes.
+ */
+static struct err *check_not_same(struct push *s, const struct stat *st, bool *ret_has_it)
 {
 	struct reach_answer a, closed;
 	struct err *e = ask(s, (struct reach_req){.op = REACH_OPEN, .path = s->path, .flags = GDB_O_RDONLY}, &a);
@@ -155,12 +203,25 @@ static struct err *check_not_same(struct push *s, const struct stat *st)
 		return e;
 	uint64_t fd = a.value;
 	e = ask(s, (struct reach_req){.op = REACH_STAT, .fd = fd}, &a);
+	/* Where nothing is told it may be anything. */
+	bool is_told = !a.os_errno && a.meta.has_len && a.meta.has_mtime;
+	bool may_be_same = !is_told || (a.meta.len == s->len && a.meta.mtime == (int64_t)(uint32_t)st->st_mtime);
+	bool has_numbers = is_told && (a.meta.ino || a.meta.dev);
+	if (!e && may_be_same && !has_numbers)
+		e = has_same_bytes(s, fd, ret_has_it);
 	if (!e)
 		e = ask(s, (struct reach_req){.op = REACH_CLOSE, .fd = fd}, &closed);
-	if (!e && !a.os_errno && a.meta.ino && a.meta.ino == (uint32_t)st->st_ino && a.meta.dev == (uint32_t)st->st_dev &&
-	    a.meta.len == s->len && a.meta.mtime == (int64_t)(uint32_t)st->st_mtime)
+	if (!e && may_be_same && has_numbers && a.meta.ino == (uint32_t)st->st_ino && a.meta.dev == (uint32_t)st->st_dev)
 		e = err_new(ERR_INVALID, "%s: is the file itself", s->path);
 	return e;
+}
+
+/* A server that can open and not write would leave an empty file. */
+static struct err *check_writes(struct push *s)
+{
+	struct reach_answer a;
+	struct err *e = ask(s, (struct reach_req){.op = REACH_WRITE, .fd = NO_FD, .data = ""}, &a);
+	return e || a.os_errno != ENOSYS ? e : reach_file_err(ENOSYS, s->path);
 }
 
 static struct err *open_there(struct push *s, uint32_t mode)
@@ -215,7 +276,9 @@ static struct err *push(struct push *s, const struct stat *st, void (*progress)(
 	XXH3_128bits_reset(s->xxh);
 	e = is_there(s, &a.meta, &has_it);
 	if (!e && !has_it && s->p->hash == REACH_NO_HASH)
-		e = check_not_same(s, st);
+		e = check_not_same(s, st, &has_it);
+	if (!e && !has_it && s->p->kind == REACH_PLAIN)
+		e = check_writes(s);
 	if (e || has_it)
 		return e;
 	e = open_there(s, st->st_mode);
