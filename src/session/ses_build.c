@@ -359,17 +359,22 @@ struct err *ses_build(struct ses *s)
 
 struct preview_func {
 	uint32_t loc, len;
+	uint8_t source;
 };
+
+typedef VEC(struct preview_func) preview_funcs;
 
 static int preview_cmp(const void *x, const void *y)
 {
 	const struct preview_func *a = x, *b = y;
 	if (a->loc != b->loc)
 		return a->loc < b->loc ? -1 : 1;
-	return a->len > b->len ? -1 : a->len < b->len;
+	if (a->len != b->len)
+		return a->len > b->len ? -1 : 1;
+	return a->source < b->source ? -1 : a->source > b->source;
 }
 
-/* Functions as the symbols tell, one a place, cut where the next begins. */
+/* Functions as they are told, one a place, cut where the next begins. */
 static bool preview_put_funcs(struct image_data *d, struct preview_func *f, size_t cnt)
 {
 	qsort(f, cnt, sizeof(*f), preview_cmp);
@@ -387,7 +392,7 @@ static bool preview_put_funcs(struct image_data *d, struct preview_func *f, size
 			end = MIN(end, f[next].loc);
 		uint32_t len = (uint32_t)MIN(end - f[i].loc, f[i].len ? f[i].len : 1);
 		struct image_func fn = {.loc = f[i].loc, .size_len = len, .range_first = (uint32_t)d->func_ranges.cnt, .range_cnt = 1,
-					.source = IMAGE_SRC_SYMBOL, .thunk_to = LOC_NONE};
+					.source = f[i].source, .thunk_to = LOC_NONE};
 		struct image_range r = {.loc = f[i].loc, .len = len, .func = (uint32_t)d->funcs.cnt};
 		if (!VEC_PUSH(&d->funcs, fn) || !VEC_PUSH(&d->func_ranges, r))
 			return false;
@@ -395,18 +400,37 @@ static bool preview_put_funcs(struct image_data *d, struct preview_func *f, size
 	return true;
 }
 
-/* Everything the file's own tables say, as an image without items. */
-static bool preview_fill(struct image_data *d)
+/* Functions as the unwind tables tell, which were fetched first. Where those are broken there are fewer of them. */
+static bool preview_add_fdes(const struct fmt_bin *b, const struct image_data *d, preview_funcs *f)
 {
-	VEC(struct preview_func) f = {0};
-	bool ok = true;
+	struct dbg_fdes fdes = {0};
+	struct findings findings = {0};
+	struct err *e = dbg_read_eh_frame(b, &fdes, &findings);
+	bool ok = !e || e->kind != ERR_NOMEM;
+	for (size_t i = 0; i < fdes.list.cnt && ok; i++) {
+		const struct dbg_fde *one = &fdes.list.data[i];
+		uint32_t loc = space_loc(&d->space, one->va);
+		if (loc != LOC_NONE && one->len && !one->is_fragment)
+			ok = VEC_PUSH(f, (struct preview_func){loc, (uint32_t)MIN(one->len, UINT32_MAX), IMAGE_SRC_UNWIND});
+	}
+	err_free(e);
+	VEC_FREE(&fdes.list);
+	findings_fini(&findings);
+	return ok;
+}
+
+/* Everything the file's own tables say, as an image without items. With `b` also its unwind tables. */
+static bool preview_fill(struct image_data *d, const struct fmt_bin *b)
+{
+	preview_funcs f = {0};
+	bool ok = !b || preview_add_fdes(b, d, &f);
 	for (size_t i = 0; i < d->segs.cnt && ok; i++)
 		ok = VEC_PUSH(&d->run_loc, d->segs.data[i].loc) && VEC_PUSH(&d->run_kind, IMAGE_UNKNOWN);
 	for (size_t i = 0; i < d->symbols.cnt && ok; i++) {
 		const struct image_symbol *s = &d->symbols.data[i];
 		bool is_func = s->type == FMT_SYM_FUNC || s->type == FMT_SYM_IFUNC;
 		if (is_func && s->loc != LOC_NONE && !(s->flags & IMAGE_SYM_UNDEFINED))
-			ok = VEC_PUSH(&f, (struct preview_func){s->loc, s->size_len});
+			ok = VEC_PUSH(&f, (struct preview_func){s->loc, s->size_len, IMAGE_SRC_SYMBOL});
 	}
 	if (ok && f.cnt)
 		ok = preview_put_funcs(d, f.data, f.cnt);
@@ -420,7 +444,8 @@ struct err *ses_build_preview(struct ses *s, struct ses_snap **ret)
 	struct image_data d = {0};
 	struct buf bytes = {0};
 	struct err *e = image_data_from_fmt(s->bin, unknown, &d);
-	if (!e && !preview_fill(&d))
+	/* A preview of what is here is replaced soon, one of what is coming is all there is for a while. */
+	if (!e && !preview_fill(&d, s->coming ? s->bin : NULL))
 		e = &err_nomem;
 	if (!e)
 		e = image_serialize(&d, &bytes);

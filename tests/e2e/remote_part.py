@@ -120,6 +120,19 @@ def test_servers():
         i = json.loads(scry("info", url, "--json").stdout)
         ok("partial" not in i and i["sha256"] == hashlib.sha256(BODY).hexdigest(), f"{kind}: and has its hash", i)
         s.close()
+    # Without symbols functions are where the unwind tables say.
+    new_store()
+    with open(f"{ROOT}/local.map", "w") as f:
+        f.write("{ local: *; };\n")
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-s", f"-Wl,--version-script={ROOT}/local.map", "-Wl,--build-id=sha1", "-o", f"{ROOT}/bare.so", f"{ROOT}/lib.s"],
+                   check=True)
+    bare = open(f"{ROOT}/bare.so", "rb").read()
+    at = next(seg for seg in json.loads(scry("segments", f"{ROOT}/bare.so", "--json").stdout)["items"] if "x" in seg["perm"])
+    va = int(at["addr"], 16) + bare.find(bytes.fromhex(shown(1500)[0][0])) - at["file_off"]
+    s = Fake({"/bare.so": bare})
+    r = scry("disasm", s.url("/bare.so"), hex(va))
+    ok(r.returncode == 0 and code_of(r.stdout) == shown(1500) and s.given < len(bare) / 2, "without symbols", hex(va), r.stdout[-2000:], r.stderr)
+    s.close()
     new_store()
     s = Fake({"/lib.so": BODY})
     i = json.loads(scry("info", s.url("/lib.so"), "--json", "--whole").stdout)
