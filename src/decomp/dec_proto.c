@@ -465,11 +465,16 @@ static void def_call(struct proto *p, const struct ir_rec *rec, uint8_t *now)
 	struct dec_proto c;
 	uint64_t va;
 	callee(p, rec, &va, &c);
+	unsigned change_cnt = 0;
+	for (unsigned k = 0; k < DEC_LOC_WORDS; k++)
+		change_cnt += (unsigned)__builtin_popcountll(c.changes[k]);
+	bool is_idle = change_cnt == 1; /* find_changes() */
 	for (unsigned k = 0; k < L_CNT; k++) {
 		bool is_result = (k == L_RAX && (c.result == DEC_R_INT || c.result == DEC_R_PAIR)) || (k == L_RDX && c.result == DEC_R_PAIR) ||
 				 (k == L_XMM0 && c.result == DEC_R_VEC) || (k == L_ST0 && c.result == DEC_R_X87) ||
 				 (k != L_RDX && c.more >> k & 1);
-		if (in_words(c.changes, p->result[k]))
+		/* One that changes nothing is called for what it does: what happens to lie there is nobody's result. */
+		if (in_words(c.changes, p->result[k]) || (is_idle && !is_result))
 			now[k] = is_result ? D_CALL : D_JUNK;
 		if (is_result)
 			wider(&p->ret_bits[k], c.result_bits);

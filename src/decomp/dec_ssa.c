@@ -815,6 +815,56 @@ static struct err *find_writes(struct ssa *s, struct dec_set *ret_all, struct de
 	return NULL;
 }
 
+static bool is_on_stack(const struct ir_func *f, ir_ref addr)
+{
+	const struct ir_rec *rec = dec_rec(f, addr);
+	for (unsigned i = 0; rec && (rec->op == IR_ADD || rec->op == IR_SUB) && i < 4; i++)
+		rec = dec_rec(f, rec->a);
+	return rec && rec->op == IR_GET && rec->aux == f->machine->sp_loc;
+}
+
+/* What a block puts on the stack of what registers held at the entry; `holds` are those that still do. */
+static void save_block(const struct ssa *s, uint32_t b, struct dec_set *holds, uint8_t *is_first, struct dec_set *saved)
+{
+	const struct ir_func *f = s->f;
+	for (uint32_t i = f->blocks[b].first; i < f->blocks[b].last; i++) {
+		const struct ir_rec *rec = &f->recs[f->order[i]];
+		const struct ir_rec *of = rec->op == IR_STORE ? dec_rec(f, rec->b) : NULL;
+		if (rec->op == IR_GET)
+			is_first[f->order[i]] = dec_set_has(holds, rec->aux);
+		if (rec->op == IR_PUT)
+			holds->w[rec->aux / 64] &= ~((uint64_t)1 << rec->aux % 64);
+		if (of && of->op == IR_GET && is_first[ir_index(rec->b)] && is_on_stack(f, rec->a))
+			dec_set_add(saved, of->aux);
+	}
+}
+
+/* General registers a callee is to keep that are put nowhere on the stack as they were at the entry: it cannot give them back, so what reads
+ * one takes an argument there, and what sets one changes it. Compilers make none of that; functions written by hand call each other so. */
+static bool find_unsaved(const struct ssa *s, struct dec_set *ret)
+{
+	const struct ir_machine *m = s->f->machine;
+	struct dec_set saved = {{0}}, *out = ARENA_ARRAY(s->d->arena, struct dec_set, s->f->block_cnt + (size_t)1);
+	uint8_t *is_first = ARENA_ARRAY(s->d->arena, uint8_t, s->f->rec_cnt + (size_t)1);
+	*ret = (struct dec_set){{0}};
+	for (bool changed = out && is_first; changed;) {
+		changed = false;
+		for (uint32_t k = 0; k < s->g.rpo_cnt; k++) {
+			uint32_t b = s->g.rpo[k];
+			struct dec_set now = b == 0 ? s->d->conv.keeps : (struct dec_set){{0}};
+			for (uint32_t i = s->g.preds.first[b]; i < s->g.preds.first[b + 1]; i++)
+				now = or_of(now, &out[s->g.preds.list[i]]);
+			save_block(s, b, &now, is_first, &saved);
+			changed |= s->g.has_loop && memcmp(&now, &out[b], sizeof(now)) != 0;
+			out[b] = now;
+		}
+	}
+	for (unsigned l = 0; l < m->loc_cnt; l++)
+		if (m->locs[l].cls == IR_LOC_GPR && l != m->sp_loc && dec_set_has(&s->d->conv.keeps, l) && !dec_set_has(&saved, l))
+			dec_set_add(ret, l);
+	return out && is_first;
+}
+
 struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret)
 {
 	struct ssa s = {.d = d, .f = d->f, .is_reads_only = true};
@@ -830,11 +880,14 @@ struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret)
 			use_loc(&s, i);
 	if (!dec_graph_flow(d->f, d->arena, &s.g) || !make_live(&s))
 		return &err_nomem;
-	struct dec_set reads = and_of(s.live_in[0], &d->conv.args);
+	struct dec_set unsaved;
+	if (!find_unsaved(&s, &unsaved))
+		return &err_nomem;
+	struct dec_set args = or_of(d->conv.args, &unsaved), reads = and_of(s.live_in[0], &args);
 	e = find_writes(&s, &all, &any);
 	if (e)
 		return e;
-	struct dec_set changes = and_of(d->conv.changes, &any), may_keep = minus_of(changes, &all);
+	struct dec_set changed = or_of(d->conv.changes, &unsaved), changes = and_of(changed, &any), may_keep = minus_of(changes, &all);
 	memcpy(ret->reads, reads.w, sizeof(ret->reads));
 	memcpy(ret->changes, changes.w, sizeof(ret->changes));
 	memcpy(ret->may_keep, may_keep.w, sizeof(ret->may_keep));

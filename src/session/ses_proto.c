@@ -597,7 +597,7 @@ static bool look_at_all(struct ses_snap *sn, struct ses_protos *p, uint32_t cnt)
 
 /* --- kept in cache.db ------------------------------------------------------------------------------------------------------------- */
 #define KEPT_KIND "prototypes"
-#define KEPT_VERSION 3        /* to be counted up when what is found in the same image changes */
+#define KEPT_VERSION 8        /* to be counted up when what is found in the same image changes */
 #define KEPT_ROW_LEN 65536
 #define KEPT_LEN_MAX (16u << 20)
 

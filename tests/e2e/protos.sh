@@ -29,6 +29,8 @@ N long double longer(double x) { return (long double)x * 2; }
 struct user { int (*fn)(); int key; };
 __asm__(".type scratch, @function\nscratch: sub $8, %rsp\nmov 8(%rdi), %r8d\nmov (%rdi), %rax\nlea 1(%r8), %esi\nmov %r8d, %edi\ncall *%rax\nadd $1, %eax\nadd $8, %rsp\nret\n.size scratch, .-scratch\n");
 int scratch(struct user *u);
+N void idle(struct user *u) { u->fn = 0; }
+N void ends(struct user *u) { u->key = u->fn ? u->fn(3) : 4; idle(u); }
 N int chosen(struct user *u, int k) { int a = 5; if (k == 7) { a = 9; u->key++; } else if (k > 9) { a = k * 3; u->key = 1; } return u->fn(k, a) + u->key; }
 /* Of a register the bits that a mask leaves, on either side of it: nobody asks for the rest of what a byte is put into. */
 __asm__(".type masked, @function\nmasked: mov %dil, %al\nmovzbl %sil, %ecx\nand %ecx, %eax\nret\n.size masked, .-masked\n.globl masked\n");
@@ -37,7 +39,7 @@ int main(int c, char **v)
 {
 	int x = c;
 	static struct user u;
-	x += c > 900 ? scratch(&u) + chosen(&u, c) + masked(c, x) : 0;
+	x += c > 900 ? scratch(&u) + (ends(&u), 1) + chosen(&u, c) + masked(c, x) : 0;
 	set(&x, c);
 	leaves(&x);
 	copies(&x, &c);
@@ -49,7 +51,7 @@ for opt in -O0 -O1 -O2; do
 	F=$WORK/a$opt
 	build "a$opt" gcc $opt "$WORK/a.c" || { skip "recovered prototypes" "no gcc"; plan; }
 	for want in 'sum3 uint.. 3' 'set void 2' 'wrap uint.. 1' 'mixed double 3' 'whole uint.. 1' 'gap uint.. 3' 'many uint64 8' 'var uint.. 3...' \
-		'scratch uint.. 1' 'chosen uint.. 2' 'masked uint.. 2' 'leaves void 1' 'copies void 2' 'keeps uint.. 3' 'longer long.double 1'; do
+		'scratch uint.. 1' 'chosen uint.. 2' 'idle void 1' 'ends void 1' 'masked uint.. 2' 'leaves void 1' 'copies void 2' 'keeps uint.. 3' 'longer long.double 1'; do
 		set -- $want
 		json "$opt: $1 has $3, gives $2" \
 			"d['source']=='recovered' and __import__('re').match(r'$2', d['prototype']) and (len(d['prototype'].split(',')), '...' in d['prototype']) == (${3%...}, '$3' != '${3%...}')" \

@@ -33,13 +33,16 @@ long under(long n);
 /* A callee that changes no register leaves one for who knows whom, all of it. */
 __asm__(".type nothing, @function\nnothing: addl $1, 24(%rdi)\nret\n.size nothing, .-nothing\n.globl hands\n.type hands, @function\nhands: push %rbx\nmov %rdi, %rbx\ncall nothing\nmov %edx, 8(%rbx)\nmov (%rbx), %rax\nmov $1, %edi\ncall *%rax\npop %rbx\nret\n.size hands, .-hands\n");
 long hands(long (**f)(long), long k, unsigned n);
+/* By hand: arguments and results in registers that others keep. */
+__asm__(".type twist, @function\ntwist: add %rbx, %r12\nlea 1(%rbx), %rbx\nret\n.size twist, .-twist\n.globl by_hand\n.type by_hand, @function\nby_hand: push %rbx\npush %r12\nmov %rdi, %r12\nmov %rsi, %rbx\ncall twist\nlea (%r12,%rbx), %rax\npop %r12\npop %rbx\nret\n.size by_hand, .-by_hand\n");
+long by_hand(long n, long m);
 /* What a callee found in a register of its caller and left in the stack, another copies out; and what lies behind an array, the stack protector's value. */
 __asm__(".type saves, @function\nsaves: push %rbx\npop %rbx\nret\n.size saves, .-saves\n.type copies, @function\ncopies: sub $8, %rsp\nmov (%rsp), %rax\nmov %rax, (%rdi)\nadd $8, %rsp\nret\n.size copies, .-copies\n.globl finds\n.type finds, @function\nfinds: push %rbx\nmov %rsi, %rbx\nsub $16, %rsp\nmov %rdi, (%rsp)\ncall saves\nmov (%rsp), %rdi\ncall copies\nlea 1(%rbx), %rax\nadd $16, %rsp\npop %rbx\nret\n.size finds, .-finds\n");
 long finds(long *p, long n);
 __attribute__((optimize("stack-protector-all"))) long behind(unsigned long n) { long a[2] = {5, 6}; __asm__("" : "+m"(a)); return a[(n >> 5) % 4]; }
 long total(struct node *n) __attribute__((alias("sum")));
 long forever(long n) { for (;;) n++; }
-int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0) + (int)keeps_id(argc) + (int)relies(argc, 2) + (int)under(argc) + (int)hands((long (**)(long))argv, 2, 3) + (int)finds((long *)argv, 3) + (int)behind(argc) + (int)total(0); }
+int main(int argc, char **argv) { return (int)sum((struct node *)argv) + (int)mean((double *)argv, argc) + pick(argc) + *dup((struct node *)argv) + (int)forever(argc) + (int)lock((long *)argv) + (int)asks(argc) + (int)inexact(argc, argc) + sign(argc) + halves(argc, 0, 1, 0) + (int)keeps(argc, 0) + told(*argv, 0, 0, 0) + (int)keeps_id(argc) + (int)relies(argc, 2) + (int)under(argc) + (int)by_hand(argc, 3) + (int)hands((long (**)(long))argv, 2, 3) + (int)finds((long *)argv, 3) + (int)behind(argc) + (int)total(0); }
 C
 P=$WORK/prog
 status "nothing runs unasked" 1 "$SCRY" verify "$P" sum
@@ -60,7 +63,7 @@ is "and the stages that make them" "ok" "$(printf '%s' "$OUT" | python3 -c '
 import json, sys
 items = {i["func"]: i["stage"] for i in json.load(sys.stdin)["items"]}
 print("ok" if items == {"keeps_id": "lift", "under": "stack", "sum": None} else items)')"
-status "what a callee leaves alone" 0 "$SCRY" verify "$P" relies hands
+status "what a callee leaves alone" 0 "$SCRY" verify "$P" relies hands by_hand
 json "stack that nobody set is told" 'all(i["status"] == "equal" and "nobody set" in i["why"] and i["inputs"] > 3 for i in d["items"])' "$SCRY" verify "$P" finds --json
 json "nothing is told by what lies behind an object" 'd["items"][0]["status"] == "equal"' "$SCRY" verify "$P" behind --json
 status "once is enough" 0 "$SCRY" verify "$P" sum
