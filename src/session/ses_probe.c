@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PENDING_MAX = 65536, PENDING_BUCKETS = 8192, LINES_PER_FUNC = 1 << 20 };
+enum { PENDING_MAX = 65536, PENDING_BUCKETS = 8192, LINES_PER_FUNC = 1 << 20, INSN_LEN_MAX = 15 };
 
 struct place {
 	uint64_t va;
@@ -43,6 +43,8 @@ struct ses_probes {
 	struct probe_point *points;
 	struct probe_kind *kinds;
 	uint32_t cnt, kind_cnt;
+	uint32_t left_out;             /* functions that a pattern named, and that take no probe */
+	const char *why_left_out;      /* of the first; null */
 	struct probe_opts popts;       /* as the set was opened with */
 	struct probe_set *set;
 	struct ses_sites *sites;
@@ -71,7 +73,10 @@ const char *ses_probe_refuse(struct ses_snap *sn, uint64_t va, struct arena *a)
 	if (start != loc)
 		return arena_printf(a, "0x%" PRIx64 " is inside of the instruction at 0x%" PRIx64 ", which a probe would damage", va,
 				    space_va(sn->space, start));
-	return NULL;
+	const struct file *f = sn->ses->file;
+	const char *why = f && off < f->len && sn->arch
+				  ? probe_insn_refused(f->data + off, MIN(f->len - off, (uint64_t)INSN_LEN_MAX), sn->arch->id == ARCH_ID_X86_64) : NULL;
+	return why ? arena_printf(a, "0x%" PRIx64 ": %s", va, why) : NULL;
 }
 
 /* What says whether a function is called, so that the word at its stack pointer is a return address: the return is caught by exchanging
@@ -196,7 +201,8 @@ static struct err *add_place(struct builder *b, uint64_t va, bool is_new)
 static struct err *add_glob(struct builder *b, const char *what)
 {
 	struct ses_snap *sn = b->p->sn;
-	uint32_t cnt, was = b->p->cnt;
+	uint32_t cnt, was = b->p->cnt, left_out = 0;
+	const char *first = NULL;
 	const struct image_func *f = image_funcs(sn->im, &cnt);
 	struct arena scratch = {0};
 	struct err *e = NULL;
@@ -206,12 +212,20 @@ static struct err *add_glob(struct builder *b, const char *what)
 		struct ses_text name = ses_name_at(sn, va, &scratch);
 		if (i % 1024 == 0)
 			e = ses_call_check(b->call);
-		if (!e && name.len && glob_match(what, strlen(what), name.s, name.len, false) && !ses_probe_refuse(sn, va, &scratch))
-			e = add_place(b, va, was == 0);
+		if (!e && name.len && glob_match(what, strlen(what), name.s, name.len, false)) {
+			const char *why = ses_probe_refuse(sn, va, &scratch);
+			if (why && !first)
+				first = arena_printf(&b->p->arena, "%.*s: %s", (int)name.len, name.s, why);
+			left_out += why != NULL;
+			e = why ? NULL : add_place(b, va, was == 0);
+		}
 	}
 	arena_fini(&scratch);
+	b->p->left_out += left_out;
+	if (!b->p->why_left_out)
+		b->p->why_left_out = first;
 	if (!e && b->p->cnt == was)
-		e = err_new(ERR_NOT_FOUND, "%s: no function is called so", what);
+		e = first ? err_new(ERR_INVALID, "%s", first) : err_new(ERR_NOT_FOUND, "%s: no function is called so", what);
 	return e;
 }
 
@@ -900,6 +914,12 @@ void ses_probes_flush(struct ses_probes *p, ses_probe_line_fn *line, void *ctx)
 uint32_t ses_probes_cnt(const struct ses_probes *p)
 {
 	return p->cnt;
+}
+
+uint32_t ses_probes_left_out(const struct ses_probes *p, const char **ret_why)
+{
+	*ret_why = p->why_left_out;
+	return p->left_out;
 }
 
 /* The upper end of the slot in which that share of the latencies is. */

@@ -63,6 +63,8 @@ struct ses_probe_counts {
 	const char *last;          /* the last hit as text, "" none yet; valid until the next drain */
 };
 uint32_t ses_probes_cnt(const struct ses_probes *p);
+/* Functions that patterns named and where no probe can stand; *ret_why of the first, with its name, null when there are none. */
+uint32_t ses_probes_left_out(const struct ses_probes *p, const char **ret_why);
 void ses_probes_get(const struct ses_probes *p, uint32_t i, struct ses_probe_counts *ret);
 /* records = received + lost. */
 void ses_probes_totals(const struct ses_probes *p, uint64_t *ret_records, uint64_t *ret_received, uint64_t *ret_lost);

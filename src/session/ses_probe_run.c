@@ -242,6 +242,10 @@ static void say_attached(struct run *u)
 	buf_printf(&line, "%u probe%s attached (%s)", cnt, cnt == 1 ? "" : "s", ses_probes_way(u->p));
 	if (recovered && !u->r->o.count_only)
 		buf_printf(&line, "; arguments of %u as the code shows them: -a says what they are", recovered);
+	const char *why;
+	uint32_t left_out = ses_probes_left_out(u->p, &why);
+	if (left_out)
+		buf_printf(&line, "; %u left out, the first: %s", left_out, why ? why : "out of memory");
 	buf_add_ch(&line, 0);
 	if (!line.failed)
 		u->r->say(u->r->ctx, line.data);

@@ -101,6 +101,7 @@ def main():
     killed(subject)
     families()
     many()
+    instructions()
     libraries()
     beside_verify()
     i386()
@@ -507,6 +508,32 @@ def many():
     texts = {h["name"]: [a["text"] for a in h["args"]] for h in got}
     want = [["1"], ["x"], ["2", "y"], ["x", "y", "3"]]
     ok(len(texts) == 1000 and all(texts[f"f_{i}"] == want[i % 4] for i in range(1000)), "with the arguments of each")
+
+
+def instructions():
+    """Each kind of instruction that code begins with is counted, or refused with a reason; the program goes on as without a probe."""
+    kinds = {"lock": "lock addl $1, g(%rip)", "cs": ".byte 0x2e, 0x0f, 0x1f, 0x44, 0, 0", "notrack": ".byte 0x3e; lea 9f(%rip), %rax; jmp *%rax; 9:",
+             "pushf": "pushfq; popfq", "syscall": "syscall", "int": "int $0x80", "vex": "vmovdqu g(%rip), %xmm0", "nop": "nopl 0(%rax,%rax,1)",
+             "vzero": "vzeroupper", "endbr": "endbr64", "lea": "lea g(%rip), %rcx", "rep": "xor %ecx, %ecx; rep stosb", "rel": "jmp 9f; 9:",
+             "jcc": "je 9f; 9:", "loop": "mov $2, %ecx; 9: loop 9b", "call": "call 9f; 9: pop %rax", "push": "push $5; pop %rax", "fs": "mov %fs:0, %rax"}
+    refused = {"lock", "cs", "notrack", "pushf", "syscall", "int", "vex"}
+    src = "int g[8];\n" + "".join(
+        f'__attribute__((naked, noinline)) void i_{n}(void) {{ __asm__("{code}; ret"); }}\n' for n, code in kinds.items())
+    # Those a processor may not have are not called.
+    src += "int main(void) {\n" + "".join(f'__asm__ volatile("mov $39, %%eax; call i_{n}" ::: "rax", "rcx", "r11", "memory", "cc");\n'
+                                           for n in kinds if n[0] != "v" and n != "int") + "return 7; }\n"
+    prog = build("insns", src, "-fcf-protection=none", "-mno-red-zone")
+    if not prog:
+        return skip("kinds of instructions", "no gcc of x86-64")
+    for n in sorted(refused):
+        r = run(prog, f"i_{n}", "--", prog)
+        ok(r.returncode == 2 and re.search("puts no probes|would|may end", r.stderr), f"refused: a probe on {kinds[n]}", r.returncode, r.stderr)
+    r = run("--json", "-c", prog, "i_*", "--", prog)
+    counts = {p["name"][2:]: p["hits"] for p in json.loads(r.stdout.splitlines()[-1])["probes"]}
+    ok(r.returncode == 7 and counts == {n: int(n[0] != "v") for n in kinds if n not in refused}, "the others are counted, each call", r.returncode, counts)
+    ok(f"{len(refused)} left out" in r.stderr, "how many a pattern leaves out is said", r.stderr)
+    r = run(prog, "i_pus*f", "--", prog)
+    ok(r.returncode == 2 and "trap flag" in r.stderr, "a pattern of such functions alone is refused", r.returncode, r.stderr)
 
 
 def libraries():

@@ -13,6 +13,32 @@
 
 #include <cmocka.h>
 
+/* --- places ---------------------------------------------------------------------------------------------------- */
+static void test_insn_refused(void **state)
+{
+	static const struct {
+		const char *bytes;
+		uint8_t len;
+		bool in_64, in_32;
+	} rows[] = {
+		{"\x55", 1, false, false}, {"\x55\x89\xe5", 3, false, false}, {"\xf3\x0f\x1e\xfa", 4, false, false},
+		{"\xf0\x83\x00\x01", 4, true, true}, {"\x66\x2e\x0f\x1f\x84\0\0\0\0\0", 10, true, true}, {"\x3e\xff\xe0", 3, true, true},
+		{"\x64\x48\x8b\x04\x25\0\0\0\0", 9, false, false}, {"\x9c\x58", 2, true, true}, {"\x0f\x05\xc3", 3, true, true},
+		{"\x0f\x34\xc3", 3, true, true}, {"\xcd\x80\xc3", 3, true, true}, {"\xc5\xfa\x6f\x00", 4, true, true},
+		{"\xc5\xf8\x77\xc3", 4, false, false}, {"\xc4\xe2\x7d\x16\xc1", 5, true, false}, {"\x62\xf1\x7c\x48\xef\xc0", 6, true, true},
+		{"\xc5\x00\x6f", 3, true, false} /* of 32 bits lds */, {"\x48\x89\xe5", 3, false, false}, {"\x06\xc3", 2, true, false},
+		{"\xf4\xc3", 2, true, true}, {"\xf0", 1, true, true}, {"\xc5", 1, false, false}, {"\xc4\xe2", 2, false, false}, {"", 0, false, false},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const uint8_t *code = (const uint8_t *)rows[i].bytes;
+		if ((probe_insn_refused(code, rows[i].len, true) != NULL) != rows[i].in_64)
+			fail_msg("row %zu in 64 bits", i);
+		if ((probe_insn_refused(code, rows[i].len, false) != NULL) != rows[i].in_32)
+			fail_msg("row %zu in 32 bits", i);
+	}
+}
+
 /* --- a machine ------------------------------------------------------------------------------------------------- */
 
 /* Runs instructions of the kind conditions are made of; r0 at the end. Anything else fails the test. */
@@ -475,7 +501,7 @@ static void test_btf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_asm), cmocka_unit_test(test_conditions), cmocka_unit_test(test_random_conditions),
+		cmocka_unit_test(test_insn_refused), cmocka_unit_test(test_asm), cmocka_unit_test(test_conditions), cmocka_unit_test(test_random_conditions),
 		cmocka_unit_test(test_refused_conditions), cmocka_unit_test(test_parts), cmocka_unit_test(test_records),
 		cmocka_unit_test(test_large_kinds), cmocka_unit_test(test_programs), cmocka_unit_test(test_registers), cmocka_unit_test(test_btf),
 	};

@@ -52,12 +52,15 @@ int probe_bpf(int cmd, void *attr, size_t len)
 	return (int)syscall(SYS_bpf, cmd, attr, len);
 }
 
+/* What uprobes answer for an instruction they cannot put a probe on; no number of <errno.h> (include/linux/errno.h). */
+enum { KERNEL_ENOTSUPP = 524 };
+
 struct err *probe_refused(int why, const char *what)
 {
 	if (why == EPERM || why == EACCES)
 		return err_fix(err_new(ERR_ENV, "%s: the kernel does not let this process", what),
 			       "run it as root, or give it the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_RESOURCE");
-	struct err *e = err_new(ERR_ENV, "%s: %s", what, strerror(why));
+	struct err *e = err_new(ERR_ENV, "%s: %s", what, why == KERNEL_ENOTSUPP ? "the kernel puts none on one of these instructions" : strerror(why));
 	e->os_errno = why;
 	return e;
 }
@@ -580,7 +583,7 @@ static struct err *try_way(struct probe_set *s, enum probe_way way)
 /* Whether another way may work where this one gave that error. */
 static bool may_go_on(const struct err *e)
 {
-	return e->kind == ERR_ENV && e->os_errno != EBUSY && e->os_errno != ESRCH && e->os_errno != ENOENT;
+	return e->kind == ERR_ENV && e->os_errno != EBUSY && e->os_errno != ESRCH && e->os_errno != ENOENT && e->os_errno != KERNEL_ENOTSUPP;
 }
 
 static struct err *try_ways(struct probe_set *s)

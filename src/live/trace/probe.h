@@ -126,6 +126,10 @@ bool probe_reg_find(const char *name, size_t len, uint16_t *ret, uint8_t *ret_si
 /* Its name, of 8 bytes. */
 const char *probe_reg_name(uint16_t reg);
 
+/* Why no probe can stand on the instruction of x86 whose bytes begin there, a constant text; null: one can. Where the kernel would put none
+ * (without a word, in files that are mapped later), and where one would end the program. */
+const char *probe_insn_refused(const uint8_t *code, size_t len, bool is_64bit);
+
 /* Whether the machine's processor and kernel take probes at all and this process may. Errors: ERR_ENV with what to do. */
 _must_use_ struct err *probe_check(void);
 /* Attaches; from then on hits are recorded. Errors: ERR_INVALID (a condition), ERR_ENV (what the kernel refuses), ERR_BUDGET. */
