@@ -75,7 +75,8 @@ const char *ses_probe_refuse(struct ses_snap *sn, uint64_t va, struct arena *a)
 				    space_va(sn->space, start));
 	const struct file *f = sn->ses->file;
 	const char *why = f && off < f->len && sn->arch
-				  ? probe_insn_refused(f->data + off, MIN(f->len - off, (uint64_t)INSN_LEN_MAX), sn->arch->id == ARCH_ID_X86_64) : NULL;
+				  ? probe_insn_refused(f->data + off, MIN(f->len - off, (uint64_t)INSN_LEN_MAX), sn->arch->id == ARCH_ID_X86_64)
+				  : NULL;
 	return why ? arena_printf(a, "0x%" PRIx64 ": %s", va, why) : NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "session/ses_probe.h"
 
 #include "base/child.h"
+#include "live/trace/trace_spawn.h"
 #include "session/ses_int.h"
 
 #include <errno.h>
@@ -32,26 +33,6 @@ struct run {
 
 /* --- the program -------------------------------------------------------------------------------------------------- */
 
-/* Where the program is, as a shell finds it. Null when it is not there. */
-static char *find_program(const char *name)
-{
-	const char *path = getenv("PATH");
-	if (strchr(name, '/'))
-		return strdup(name);
-	for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; *p;) {
-		size_t len = strcspn(p, ":");
-		_cleanup_buf_ struct buf b = {0};
-		buf_add(&b, p, len);
-		buf_add_str(&b, len ? "/" : "./");
-		buf_add_str(&b, name);
-		buf_add_ch(&b, 0);
-		if (!b.failed && !access(b.data, X_OK))
-			return take_ptr(b.data);
-		p += len + (p[len] == ':');
-	}
-	return NULL;
-}
-
 /* In the new process: waits for the word, then becomes the program. Only system calls, so that no probed function of a library is called
  * here. */
 _Noreturn static void become(const char *path, char *const *argv, int go, int failed)
@@ -72,11 +53,12 @@ _Noreturn static void become(const char *path, char *const *argv, int go, int fa
 static struct err *start(struct run *u)
 {
 	int go[2] = {-1, -1}, failed[2] = {-1, -1};
-	_cleanup_free_ char *path = find_program(u->r->argv[0]);
-	if (!path || access(path, X_OK))
-		return err_new(ERR_NOT_FOUND, "%s: there is no such program", u->r->argv[0]);
+	char path[4096];
+	struct err *e = trace_spawn_find(u->r->argv[0], path, sizeof(path));
+	if (e)
+		return e;
 	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) {
-		struct err *e = err_os(errno, "no pipe");
+		e = err_os(errno, "no pipe");
 		cleanup_closep(&go[0]);
 		cleanup_closep(&go[1]);
 		return e;
@@ -86,7 +68,8 @@ static struct err *start(struct run *u)
 		close(go[1]);
 		become(path, u->r->argv, go[0], failed[1]);
 	}
-	struct err *e = u->child < 0 ? err_os(errno, "no process") : NULL;
+	if (u->child < 0)
+		e = err_os(errno, "no process");
 	close(go[0]);
 	close(failed[1]);
 	u->go = go[1];

@@ -274,6 +274,8 @@ static struct err *read_args(struct trace *t)
 	ops_arg_texts(t->args, "cmd", &cmd_cnt);
 	t->comm = ops_arg_str(t->args, "comm");
 	t->container = ops_arg_str(t->args, "container");
+	if ((t->comm && !*t->comm) || (t->container && !*t->container))
+		return err_new(ERR_INVALID, "%s: the name is empty", t->comm && !*t->comm ? "-t" : "--container");
 	t->form = t->io->is_rows ? FORM_ROWS : t->io->is_json ? FORM_JSON : ops_arg_is_set(t->args, "table") ? FORM_TABLE : FORM_LINES;
 	uint64_t usual = t->form == FORM_JSON ? 4096 : t->form == FORM_ROWS ? ROW_STRING : 32;
 	t->text.string_max = (uint32_t)MIN(ops_arg_u64(t->args, "string_max", usual), 1u << 20);

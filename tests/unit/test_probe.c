@@ -501,7 +501,8 @@ static void test_btf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_insn_refused), cmocka_unit_test(test_asm), cmocka_unit_test(test_conditions), cmocka_unit_test(test_random_conditions),
+		cmocka_unit_test(test_insn_refused),
+		cmocka_unit_test(test_asm), cmocka_unit_test(test_conditions), cmocka_unit_test(test_random_conditions),
 		cmocka_unit_test(test_refused_conditions), cmocka_unit_test(test_parts), cmocka_unit_test(test_records),
 		cmocka_unit_test(test_large_kinds), cmocka_unit_test(test_programs), cmocka_unit_test(test_registers), cmocka_unit_test(test_btf),
 	};

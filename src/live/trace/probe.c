@@ -60,7 +60,8 @@ struct err *probe_refused(int why, const char *what)
 	if (why == EPERM || why == EACCES)
 		return err_fix(err_new(ERR_ENV, "%s: the kernel does not let this process", what),
 			       "run it as root, or give it the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_RESOURCE");
-	struct err *e = err_new(ERR_ENV, "%s: %s", what, why == KERNEL_ENOTSUPP ? "the kernel puts none on one of these instructions" : strerror(why));
+	struct err *e = err_new(ERR_ENV, "%s: %s", what,
+				why == KERNEL_ENOTSUPP ? "the kernel puts none on one of these instructions" : strerror(why));
 	e->os_errno = why;
 	return e;
 }

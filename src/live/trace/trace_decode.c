@@ -8,6 +8,7 @@
 #include "base/cur.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 /* Slots are taken in as they come; what they mean for events is decided afterwards, as it depends on the result. */
 
@@ -138,6 +139,8 @@ static void compare_path(struct trace_slot *s, uint32_t was)
 static bool read_slots(struct cur *c, struct trace_record *r, bool is_exact)
 {
 	unsigned paths = 0;
+	/* The thread that was made comes back from the call as well: by then who made it may have the memory for other things again. */
+	bool is_stale = !is_exact && r->kind == TRACE_SYSCALL && r->ev.nr == SYS_clone3 && !r->ev.ret && !r->ev.unfinished;
 	while (cur_left(c)) {
 		struct trace_wire_slot w;
 		const uint8_t *p = cur_bytes(c, sizeof(w));
@@ -163,7 +166,7 @@ static bool read_slots(struct cur *c, struct trace_record *r, bool is_exact)
 			compare_path(&s, w.full);
 		if (s.full < s.len)
 			s.full = 0;
-		if (r->ev.nslots < TRACE_SLOT_MAX)
+		if (r->ev.nslots < TRACE_SLOT_MAX && !is_stale)
 			r->slots[r->ev.nslots++] = s;
 	}
 	return true;

@@ -48,6 +48,8 @@ bool trace_put_struct(const struct tx *t, struct buf *out, const char *ctype, co
 /* Who a signal is from, sigaction(2): what the first word of its union is. */
 enum trace_origin { TRACE_ORIGIN_KERNEL /* nobody's number */, TRACE_ORIGIN_PROCESS /* its number */, TRACE_ORIGIN_FAULT /* the address */ };
 enum trace_origin trace_origin_of(int sig, int32_t code);
+/* Whether its si_code and who sent it are known: of what ends a process the kernel tells its tracers nothing. */
+bool trace_signal_has_code(const struct trace_event *ev);
 /* What the arguments of a TRACE_SIGNAL say, without the whole siginfo_t. */
 void trace_put_signal_short(struct buf *out, const struct trace_event *ev);
 void trace_put_siginfo(struct buf *out, const uint8_t *bytes, size_t len);

@@ -131,9 +131,12 @@ static void put_signal(struct json *j, const struct trace_event *ev)
 	enum trace_origin from = trace_origin_of((int)ev->args[0], (int32_t)ev->args[1]);
 	put_name(j, "signal", trace_put_signal, (int)ev->args[0]);
 	json_key(j, "code");
-	json_i64(j, (int32_t)ev->args[1]);
+	if (trace_signal_has_code(ev))
+		json_i64(j, (int32_t)ev->args[1]);
+	else
+		json_null(j);
 	json_key(j, from == TRACE_ORIGIN_FAULT ? "fault_addr" : "from_pid");
-	if (ev->args[3] & TRACE_SIGNAL_BARE)
+	if (ev->args[3] & TRACE_SIGNAL_BARE || !trace_signal_has_code(ev))
 		json_null(j);
 	else if (from == TRACE_ORIGIN_FAULT)
 		json_addr(j, ev->args[2]);

@@ -148,6 +148,20 @@ size_t trace_procs_threads(pid_t pid, pid_t *ret, size_t max)
 	return cnt;
 }
 
+void trace_procs_state(pid_t pid, struct trace_proc_state *ret)
+{
+	char text[4096];
+	*ret = (struct trace_proc_state){0};
+	size_t len = read_file(pid, "status", text, sizeof(text));
+	const char *state = strstr(text, "\nState:\t"), *tracer = strstr(text, "\nTracerPid:\t"), *kernel = strstr(text, "\nKthread:\t1");
+	ret->state = state ? state[8] : 0;
+	ret->tracer = tracer ? (pid_t)strtol(tracer + 12, NULL, 10) : 0;
+	/* Before Linux 6.10 that is not said: there are no processes without memory but those that have ended. */
+	ret->is_kernel = kernel || (len && ret->state != 'Z' && ret->state != 'X' && !strstr(text, "\nVmSize:"));
+	if (ret->tracer && read_file(ret->tracer, "comm", ret->tracer_comm, sizeof(ret->tracer_comm)))
+		ret->tracer_comm[strcspn(ret->tracer_comm, "\n")] = 0;
+}
+
 size_t trace_procs_cmdline(pid_t pid, char *ret, size_t len)
 {
 	return read_file(pid, "cmdline", ret, len);

@@ -2,6 +2,7 @@
 #ifndef LIVE_TRACE_TRACE_PROC_H
 #define LIVE_TRACE_TRACE_PROC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,6 +25,14 @@ void trace_procs_drop(struct trace_procs *p, pid_t pid);  /* it is gone */
 
 /* The process a thread belongs to; the thread itself when it is gone. */
 pid_t trace_procs_tgid(pid_t tid);
+
+struct trace_proc_state {
+	char state;            /* as /proc/PID/status has it, 'Z' for one that has ended; 0: there is none */
+	bool is_kernel;        /* a thread of the kernel's */
+	pid_t tracer;          /* 0: none */
+	char tracer_comm[16];  /* "" unknown */
+};
+void trace_procs_state(pid_t pid, struct trace_proc_state *ret);
 
 /* The threads of a process, at most `max`; 0 when there is no such process. */
 size_t trace_procs_threads(pid_t pid, pid_t *ret, size_t max);

@@ -458,6 +458,32 @@ static void give_mappings(struct tracer *tr, struct thread *th)
 			give(tr, th, &r->ev);
 }
 
+/* Why a process cannot be traced, as far as /proc tells. */
+static struct err *refused(pid_t pid, int why)
+{
+	struct trace_proc_state st;
+	trace_procs_state(pid, &st);
+	if (pid == getpid())
+		return err_new(ERR_INVALID, "process %d is this one, which cannot trace itself by ptrace", pid);
+	if (st.tracer)
+		return err_new(ERR_ENV, "process %d is traced already, by process %d (%s)", pid, st.tracer, st.tracer_comm);
+	if (st.state == 'Z' || st.state == 'X')
+		return err_new(ERR_NOT_FOUND, "process %d has ended, and waits for its parent to take notice", pid);
+	if (st.is_kernel)
+		return err_new(ERR_INVALID, "process %d is a thread of the kernel's, which makes no system calls", pid);
+	return err_fix(err_os(why, "process %d cannot be traced", pid), why == EPERM || why == EACCES
+			       ? "a process of somebody else needs root: sudo scry trace -p %d" : "see ptrace(2): process %d", pid);
+}
+
+static struct err *not_started(struct tracer *tr)
+{
+	struct trace_proc_state st;
+	struct err *e = err_os(errno, "%s cannot be traced", tr->o->argv[0]);
+	trace_procs_state(tr->spawn.pid, &st);
+	return st.tracer ? err_fix(e, "who traces this process (%d, %s) has traced it first", st.tracer, st.tracer_comm)
+			 : err_fix(e, "ptrace(2) is not allowed here: a container or a security module may forbid it");
+}
+
 /* The tracer of a program it did not start: its threads as they are. */
 static struct err *attach(struct tracer *tr, pid_t pid, long options)
 {
@@ -469,9 +495,7 @@ static struct err *attach(struct tracer *tr, pid_t pid, long options)
 		if (ptrace(PTRACE_SEIZE, tids[i], 0, options)) {
 			if (errno == ESRCH && i)
 				continue;
-			return err_fix(err_os(errno, "process %d cannot be traced", pid), errno == EPERM || errno == EACCES
-				? "a process of somebody else, or one that is traced already, needs root: sudo scry trace -p %d"
-				: "see ptrace(2): process %d", pid);
+			return refused(pid, errno);
 		}
 		struct thread *th = thread_get(tr, tids[i]);
 		if (th)
@@ -599,8 +623,7 @@ static struct err *start(struct tracer *tr, long options)
 	if (!e && !th)
 		e = &err_nomem;
 	if (!e && ptrace(PTRACE_SEIZE, tr->spawn.pid, 0, options | (tr->has_filter ? PTRACE_O_EXITKILL : 0)))
-		e = err_fix(err_os(errno, "%s cannot be traced", tr->o->argv[0]),
-			    "ptrace(2) is not allowed here: a container or a security module may forbid it");
+		e = not_started(tr);
 	if (e)
 		return e;
 	th->is_hidden = true;

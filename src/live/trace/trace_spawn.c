@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* In the child: waits until it is traced, then becomes the program. Does not return. */
@@ -33,7 +34,7 @@ static void become(char *const *argv, const char *path, const struct sock_fprog 
 	_exit(127);
 }
 
-static struct err *find_program(const char *name, char *path, size_t len)
+struct err *trace_spawn_find(const char *name, char *path, size_t len)
 {
 	const char *dirs = getenv("PATH");
 	if (strchr(name, '/') || !dirs) {
@@ -43,7 +44,8 @@ static struct err *find_program(const char *name, char *path, size_t len)
 	while (*dirs) {
 		size_t n = strcspn(dirs, ":");
 		snprintf(path, len, "%.*s/%s", n ? (int)n : 1, n ? dirs : ".", name);
-		if (!access(path, X_OK))
+		struct stat st;
+		if (!access(path, X_OK) && !stat(path, &st) && S_ISREG(st.st_mode))
 			return NULL;
 		dirs += n + (dirs[n] == ':');
 	}
@@ -55,7 +57,7 @@ struct err *trace_spawn_new(char *const *argv, const struct sock_fprog *filter, 
 	char path[4096];
 	int go[2], failed[2];
 	*ret = (struct trace_spawn){.go = -1, .failed = -1};
-	struct err *e = find_program(argv[0], path, sizeof(path));
+	struct err *e = trace_spawn_find(argv[0], path, sizeof(path));
 	if (e)
 		return e;
 	if (pipe2(go, O_CLOEXEC))

@@ -14,6 +14,9 @@ struct trace_spawn {
 
 struct sock_fprog;
 
+/* The file that a program's name stands for, as a shell finds it: into `path` of `len` bytes. Error not_found. */
+_must_use_ struct err *trace_spawn_find(const char *name, char *path, size_t len);
+
 /* Starts the process for argv[0], which is looked for in PATH. `filter`: seccomp's, that it puts on, or null. Error not_found. */
 _must_use_ struct err *trace_spawn_new(char *const *argv, const struct sock_fprog *filter, struct trace_spawn *ret);
 

@@ -277,6 +277,11 @@ static void put_chld(struct buf *out, const uint8_t *p, int32_t code)
 	buf_printf(out, ", si_utime=%" PRId64 ", si_stime=%" PRId64, (int64_t)load_u64(p + 32, false), (int64_t)load_u64(p + 40, false));
 }
 
+bool trace_signal_has_code(const struct trace_event *ev)
+{
+	return ev->args[0] != SIGKILL;
+}
+
 enum trace_origin trace_origin_of(int sig, int32_t code)
 {
 	if (code > 0 && (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP))
@@ -292,6 +297,10 @@ void trace_put_signal_short(struct buf *out, const struct trace_event *ev)
 	int32_t code = (int32_t)ev->args[1];
 	buf_add_str(out, "{si_signo=");
 	trace_put_signal(out, sig);
+	if (!trace_signal_has_code(ev)) {
+		buf_add_str(out, ", ...}");
+		return;
+	}
 	buf_add_str(out, ", si_code=");
 	trace_put_enum(out, TRACE_X86_64, code > 0 && code != SI_KERNEL ? code_set((uint32_t)sig) : SYSC_SET_si_code, (uint32_t)code);
 	enum trace_origin from = ev->args[3] & TRACE_SIGNAL_BARE ? TRACE_ORIGIN_KERNEL : trace_origin_of(sig, code);
