@@ -612,6 +612,45 @@ int main(void) { for (;;) syscall(SYS_getppid); }
 """
 
 
+ENDS = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int runs;
+static void *wait_here(void *arg) { for (runs = 1;;) pause(); return arg; }
+int main(void)
+{
+	pthread_t t;
+	int pid = fork();
+	if (!pid)
+		for (;;)
+			pause();
+	kill(pid, SIGKILL);
+	waitpid(pid, 0, 0);
+	pthread_create(&t, 0, wait_here, 0);
+	while (!runs)
+		usleep(1000);
+	syscall(SYS_exit_group, 7);
+}
+"""
+
+
+def test_ends():
+    """Of what ends a thread, and of the memory of who made it, a tracer in the kernel knows less: nothing is made up for it."""
+    prog = compile_c("ends", ENDS)
+    got = scry("--json", "-e", "clone3,kill", "--", prog, tool=[SCRY, "trace", "--source", "bpf"])
+    if got.returncode == 4:
+        return skip("ends of threads by eBPF", got.stderr.decode().splitlines()[0])
+    events = [json.loads(line) for line in got.stdout.decode().splitlines()[:-1]]
+    kills = [e for e in events if e["event"] == "signal" and e["signal"] == "SIGKILL"]
+    check("SIGKILL: neither a code nor who sent it is made up", got.returncode == 7 and kills and
+          all(e["code"] is None and e["from_pid"] is None for e in kills), events)
+    made = [e for e in events if e["name"] == "clone3" and e["event"] == "syscall"]
+    check("a thread that was made: who made it has the words of the call", all((e["args"][0]["status"] == "absent") == (e["ret"] == "0x0") for e in made), made)
+
+
 def test_flood():
     """Calls faster than they can be read: a trace ends when it is told to, and counts what it missed."""
     prog = compile_c("flood", FLOOD)
@@ -652,6 +691,19 @@ def test_words():
         f.write("text")
     check("a file that is no program", scry("--", ROOT + "/no-program").returncode != 0)
     check("a process that is not there", scry("-p", "2147483646").returncode == 1)
+    for words in (["-t", ""], ["--container", ""]):
+        check(f"{words[0]} with an empty name is a usage error", scry(*words, "--until", "1").returncode == 2)
+    os.makedirs(ROOT + "/path/cat")
+    got = scry("-e", "none", "--", "cat", "/dev/null", env=dict(ENV, PATH=ROOT + "/path:" + os.environ["PATH"]))
+    check("a folder in PATH is no program", got.returncode == 0, got.stderr)
+    # Why a process cannot be traced.
+    dead = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+    got = scry("-p", str(dead.pid))
+    check("a process that has ended", got.returncode == 1 and b"has ended" in got.stderr, got.stderr)
+    dead.wait()
+    got = scry("-e", "none", "--", *PTRACE, "-e", "none", "--", "true")
+    check("what is traced already, and by whom", got.returncode == 125 and b"has traced it first" in got.stderr, [got.returncode, got.stderr])
     if os.getuid() == 0:
         theirs = shutil.copy(SCRY, ROOT + "/scry") # where others may read it
         os.chmod(ROOT, 0o755)
@@ -919,7 +971,7 @@ def main():
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
         for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_modules, test_kernel, test_hooks,
-                     test_status, test_i386, test_exec, test_payloads, test_flood, test_words, test_attach, test_waiting, test_container,
+                     test_status, test_i386, test_exec, test_payloads, test_ends, test_flood, test_words, test_attach, test_waiting, test_container,
                      test_killed, test_stopped, test_harm, test_strace):
             test()
     finally:
