@@ -1220,6 +1220,31 @@ SCRY_INLINE void scry_enter(struct scry_x86_64 *m, void (*fn)(struct scry_x86_64
 	fn(m);
 }
 
+/* Calls of functions that take any number of arguments, which are the first in general registers; none is in a vector register. */
+#define SCRY_ARGS(...) (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)
+
+SCRY_INLINE void scry_put_args(struct scry_x86_64 *m, const uint64_t *args, size_t cnt)
+{
+	uint64_t *const regs[] = {&m->rdi, &m->rsi, &m->rdx, &m->rcx, &m->r8, &m->r9};
+	for (size_t i = 0; i < cnt && i < 6; i++)
+		*regs[i] = args[i];
+	m->rax = 0;
+}
+
+SCRY_INLINE uint64_t scry_pass(void (*fn)(struct scry_x86_64 *), const uint64_t *args, size_t cnt)
+{
+	scry_put_args(scry_m, args, cnt);
+	scry_enter(scry_m, fn, 0);
+	return scry_m->rax;
+}
+
+SCRY_INLINE uint64_t scry_pass_at(uint64_t va, const uint64_t *args, size_t cnt)
+{
+	scry_put_args(scry_m, args, cnt);
+	scry_call(scry_m, scry_m->image + va, 0);
+	return scry_m->rax;
+}
+
 /* Goes on in machine code with the state as it is, until that returns to this function's caller. */
 static SCRY_OUTLINE void scry_leave(struct scry_x86_64 *m, uintptr_t target)
 {

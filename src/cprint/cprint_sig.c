@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cprint/cprint_int.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* Functions with signatures: what their calls and returns look like, and how they meet code that is called with the state. */
 
 /* --- calls and returns ------------------------------------------------------------------------------------------- */
@@ -17,6 +20,22 @@ static const struct ir_rec *handed(const struct cprint_printer *p, uint32_t at, 
 	return NULL;
 }
 
+/* A call of a function that takes any number of arguments, and has its C with the state, is by a macro of its name. */
+static void put_variadic_name(struct cprint_printer *p, uint64_t va, char *name, size_t cap)
+{
+	char entry[128], line[512];
+	struct buf *to = p->opts->defines;
+	p->opts->typed_name(p->opts->ctx, va, name, cap - 2);
+	memcpy(name + strlen(name), "_v", 3);
+	bool has_fn = p->opts->fn_of && p->opts->fn_of(p->opts->ctx, va, entry, sizeof(entry));
+	if (!has_fn)
+		snprintf(entry, sizeof(entry), "0x%llx", (unsigned long long)va);
+	int len = snprintf(line, sizeof(line), "#define %s(...) %s(%s, SCRY_ARGS(__VA_ARGS__))\n", name, has_fn ? "scry_pass" : "scry_pass_at",
+			   entry);
+	if (to && len > 0 && (size_t)len < sizeof(line) && !(to->len && memmem(to->data, to->len, line, (size_t)len)))
+		buf_add(to, line, (size_t)len);
+}
+
 static bool put_call(struct cprint_printer *p, const struct ir_rec *rec, uint32_t at, struct buf *text)
 {
 	char name[128];
@@ -25,7 +44,10 @@ static bool put_call(struct cprint_printer *p, const struct ir_rec *rec, uint32_
 	if (rec->aux >= p->f->sig_cnt || !p->opts->typed_name || !ir_const_get(p->f, to && to->op == IR_GADDR ? to->a : rec->a, &va))
 		return false;
 	const struct ir_sig *sig = &p->f->sigs[rec->aux];
-	p->opts->typed_name(p->opts->ctx, va, name, sizeof(name));
+	if (sig->is_variadic)
+		put_variadic_name(p, va, name, sizeof(name));
+	else
+		p->opts->typed_name(p->opts->ctx, va, name, sizeof(name));
 	buf_add_str(text, name);
 	buf_add_ch(text, '(');
 	for (unsigned i = 0; i < sig->arg_cnt; i++) {
@@ -35,6 +57,8 @@ static bool put_call(struct cprint_printer *p, const struct ir_rec *rec, uint32_
 		if (!put || !cprint_operand(p, put->a, CPRINT_LOOSE, text))
 			return false;
 	}
+	if (sig->stack_cnt)
+		buf_printf(text, " /* %u more on the stack */", sig->stack_cnt);
 	buf_add_ch(text, ')');
 	return true;
 }

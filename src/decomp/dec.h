@@ -80,6 +80,12 @@ struct dec_opts {
 	/* The signature of the function at an address: what calls of it hand over as arguments and take as result. False, or null: none, it
 	 * is called with the state. */
 	bool (*sig)(void *ctx, uint64_t va, struct ir_sig *ret);
+	/* The signature of one call of a function that takes any number of arguments: `args[i]` is the address or the number that argument i in
+	 * general registers is, where bit i of `known` is set; with `args` null the one with the most arguments a call may have. False, or null:
+	 * nothing is known. */
+	bool (*call_sig)(void *ctx, uint64_t va, const uint64_t *args, unsigned known, struct ir_sig *ret);
+	/* Which argument of the function at an address is a text that the result is a translation of; -1, or null: none. */
+	int (*translates)(void *ctx, uint64_t va);
 	/* That of the function itself, null: none; and which results beside that its callers want to find in the state, bits by location. */
 	const struct ir_sig *self;
 	const uint64_t *leaves; /* DEC_LOC_WORDS; null: all that may be results */

@@ -17,6 +17,8 @@
  * before that. A jump out where the stack is as at the entry is its call and return.
  */
 
+#define TRANSLATED_MAX 16
+
 struct phi {
 	uint32_t rec, block, loc; /* loc: its number among the used ones */
 };
@@ -42,6 +44,12 @@ struct ssa {
 	struct phi *phis;
 	uint32_t phi_cnt, phi_cap;
 	ir_ref entry_sp;
+	struct translated {
+		ir_ref value;
+		uint64_t text;            /* address */
+	} translated[TRANSLATED_MAX]; /* the last ones, in a ring */
+	uint32_t translated_cnt;
+	uint16_t vec_cnt_loc;         /* says callees that take any number of arguments how many are in vector registers */
 	bool is_reads_only;           /* what happens to values at returns does not count */
 	const struct ir_sig *self;    /* null: none */
 	bool is_lost;                 /* has a signature, and leaves with the stack in another place */
@@ -231,6 +239,39 @@ static bool has_sig(const struct ssa *s, const struct ir_rec *rec, struct ir_sig
 	return o->sig && !is_number && dec_target(s->f, rec->a, &va) && o->sig(o->ctx, va, ret);
 }
 
+/* What argument i in general registers is, as far as it is a number or an address. */
+static bool known_arg(const struct ssa *s, unsigned i, uint64_t *ret)
+{
+	uint16_t k = s->number[s->d->conv.int_arg[i]];
+	ir_ref r = k == UINT16_MAX ? IR_REF_NONE : s->def[k];
+	for (unsigned n = 0; r != IR_REF_NONE && n < MIN(s->translated_cnt, (unsigned)TRANSLATED_MAX); n++) {
+		if (s->translated[n].value != r)
+			continue;
+		*ret = s->translated[n].text;
+		return true;
+	}
+	return r != IR_REF_NONE && dec_target(s->b.f, r, ret);
+}
+
+/* Of a call of a function that takes any number of arguments: none is in a vector register. */
+static bool has_call_sig(const struct ssa *s, const struct ir_rec *rec, bool is_any, struct ir_sig *ret)
+{
+	uint64_t va, args[6] = {0}, vecs;
+	unsigned known = 0;
+	const struct dec_opts *o = s->d->opts;
+	if (!o->call_sig || s->vec_cnt_loc == IR_LOC_NONE || (rec->flags & IR_F_COMPUTED && ir_tag(rec->a) == IR_TAG_CONST) ||
+	    !dec_target(s->f, rec->a, &va))
+		return false;
+	if (is_any)
+		return o->call_sig(o->ctx, va, NULL, 0, ret);
+	uint16_t k = s->number[s->vec_cnt_loc];
+	if (k == UINT16_MAX || s->def[k] == IR_REF_NONE || !ir_const_get(s->b.f, s->def[k], &vecs) || vecs & 0xff)
+		return false;
+	for (unsigned i = 0; i < s->d->conv.int_arg_cnt; i++)
+		known |= (unsigned)known_arg(s, i, &args[i]) << i;
+	return o->call_sig(o->ctx, va, args, known, ret);
+}
+
 static void use_sig(struct ssa *s, const struct ir_sig *sig)
 {
 	for (unsigned i = 0; i < sig->arg_cnt; i++)
@@ -258,8 +299,12 @@ static struct err *look(struct ssa *s)
 			use_loc(s, rec->aux);
 		bool is_rounding = rec->op == IR_PUT && is_control(f, rec->aux);
 		struct ir_sig sig;
-		if ((rec->op == IR_CALL || rec->op == IR_IJMP) && has_sig(s, rec, &sig))
+		if ((rec->op == IR_CALL || rec->op == IR_IJMP) && has_sig(s, rec, &sig)) {
 			use_sig(s, &sig);
+		} else if ((rec->op == IR_CALL || rec->op == IR_IJMP) && has_call_sig(s, rec, true, &sig)) {
+			use_sig(s, &sig);
+			use_loc(s, s->vec_cnt_loc);
+		}
 		if (rec->op == IR_CALL)
 			touched = or_of(touched, &s->d->conv.args);
 		if (rec->op == IR_PHI)
@@ -509,7 +554,7 @@ static void put_state(struct ssa *s, const struct dec_set *set)
 static bool find_sig(struct ssa *s, const struct ir_rec *rec, uint32_t *ret)
 {
 	struct ir_sig sig;
-	if (!has_sig(s, rec, &sig))
+	if (!has_sig(s, rec, &sig) && !has_call_sig(s, rec, false, &sig))
 		return false;
 	struct ir_func *f = s->b.f;
 	if (!(f->sig_cnt & (f->sig_cnt - 1))) {
@@ -539,8 +584,17 @@ static void put_args(struct ssa *s, const struct ir_sig *sig)
 			s->st[s->number[sig->args[i].loc]] = IR_REF_NONE;
 }
 
-static struct dec_set without_args(struct dec_set set, const struct ir_sig *sig)
+static struct dec_set without_args(const struct ssa *s, struct dec_set set, const struct ir_sig *sig)
 {
+	/* Of any number of arguments those that are there are known. */
+	for (unsigned i = 0; sig->is_variadic && i < s->loc_cnt; i++) {
+		unsigned loc = s->locs[i];
+		bool is_arg = loc == s->vec_cnt_loc || s->f->machine->locs[loc].cls == IR_LOC_VEC;
+		for (unsigned k = 0; k < s->d->conv.int_arg_cnt; k++)
+			is_arg |= loc == s->d->conv.int_arg[k];
+		if (is_arg)
+			set.w[loc / 64] &= ~((uint64_t)1 << loc % 64);
+	}
 	for (unsigned i = 0; i < sig->arg_cnt; i++)
 		set.w[sig->args[i].loc / 64] &= ~((uint64_t)1 << sig->args[i].loc % 64);
 	return set;
@@ -554,12 +608,16 @@ static void put_call(struct ssa *s, const struct ir_rec *rec)
 	bool is_typed = find_sig(s, rec, &number);
 	const struct ir_sig sig = is_typed ? s->b.f->sigs[number] : (struct ir_sig){0};
 	if (is_typed)
-		reads = without_args(reads, &sig);
+		reads = without_args(s, reads, &sig);
 	/* Said before each call, for those who want to know where its arguments are. */
 	s->st[s->number[s->f->machine->sp_loc]] = IR_REF_NONE;
 	put_state(s, &reads);
 	/* What the callee may leave alone is read behind it. */
 	put_state(s, &more);
+	uint64_t text = 0, va;
+	const struct dec_opts *o = s->d->opts;
+	int which = is_typed && o->translates && dec_target(s->f, rec->a, &va) ? o->translates(o->ctx, va) : -1;
+	bool has_text = which >= 0 && which < (int)s->d->conv.int_arg_cnt && known_arg(s, (unsigned)which, &text);
 	struct ir_rec call = *rec;
 	call.a = mapped(s, rec->a);
 	call.b = mapped(s, rec->b);
@@ -582,10 +640,13 @@ static void put_call(struct ssa *s, const struct ir_rec *rec)
 		s->def[k] = s->st[k] = IR_REF_NONE;
 		if (!dec_set_has(live, loc))
 			continue;
-		if (k == result)
+		if (k == result) {
 			s->def[k] = widened(s, loc, get_narrow(s, loc, sig.result_width));
-		else
+			if (has_text)
+				s->translated[s->translated_cnt++ % TRANSLATED_MAX] = (struct translated){s->def[k], text};
+		} else {
 			s->def[k] = s->st[k] = get_loc(s, loc);
+		}
 	}
 }
 
@@ -608,7 +669,7 @@ static void put_jump_out(struct ssa *s, const struct ir_rec *rec)
 	if (s->self)
 		s->def[sp] = moved(s, s->def[sp], s->d->conv.ptr_bytes);
 	if (is_typed)
-		set = without_args(set, &s->b.f->sigs[number]);
+		set = without_args(s, set, &s->b.f->sigs[number]);
 	put_state(s, &set);
 	struct ir_rec jump = *rec;
 	jump.a = mapped(s, rec->a);
@@ -867,7 +928,7 @@ static bool find_unsaved(const struct ssa *s, struct dec_set *ret)
 
 struct err *dec_ssa_effects(struct dec *d, struct dec_callee *ret)
 {
-	struct ssa s = {.d = d, .f = d->f, .is_reads_only = true};
+	struct ssa s = {.d = d, .f = d->f, .is_reads_only = true, .vec_cnt_loc = IR_LOC_NONE};
 	struct dec_set all, any;
 	struct err *e = look(&s);
 	/* How it rounds is no concern of callers. */
@@ -914,7 +975,7 @@ static bool is_sp_right(const struct ssa *s)
 
 static struct err *make_ssa(struct dec *d, bool trusts_sp, bool *ret_is_wrong)
 {
-	struct ssa s = {.d = d, .f = d->f, .self = d->opts->self, .trusts_sp = trusts_sp};
+	struct ssa s = {.d = d, .f = d->f, .self = d->opts->self, .trusts_sp = trusts_sp, .vec_cnt_loc = ir_loc_find(d->f->machine, "rax", 3)};
 	*ret_is_wrong = false;
 	struct err *e = look(&s);
 	if (e)

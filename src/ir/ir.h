@@ -187,6 +187,10 @@ enum ir_rec_flag {
 /* What a function takes and gives as parameters and result of C. All else it has of its callers, and leaves them, is in the state. */
 struct ir_sig {
 	uint8_t arg_cnt;
+	/* Of one call: it may have other arguments elsewhere, stack_cnt of them on the stack that are stored there before it. None is in a vector
+	 * register, and the machine is told so. */
+	bool is_variadic;
+	uint8_t stack_cnt;
 	uint8_t result_width; /* enum ir_width; IR_W0: none */
 	uint16_t result;      /* location */
 	struct ir_sig_arg {

@@ -118,8 +118,10 @@ static void typed_name(void *ctx, uint64_t va, char *out, size_t cap)
 {
 	const struct names *n = ctx;
 	uint32_t func = image_func_starting(n->sn->im, space_loc(n->sn->space, va));
+	struct ir_sig sig;
 	ses_code_name(n->sn, func, out, cap);
-	keep_callee(n->code, func);
+	if (ses_proto_sig(n->sn, va, &sig))
+		keep_callee(n->code, func);
 }
 
 /* What somebody, or the file, calls the block; where the function begins that is the function's name. */
@@ -240,6 +242,18 @@ static bool sig_of(void *ctx, uint64_t va, struct ir_sig *ret)
 	return ses_proto_sig(n->sn, va, ret) && (!n->set || n->set->has(n->set->ctx, func));
 }
 
+static bool call_sig(void *ctx, uint64_t va, const uint64_t *args, unsigned known, struct ir_sig *ret)
+{
+	const struct names *n = ctx;
+	return ses_variadic_sig(n->sn, va, args, known, ret);
+}
+
+static int translates(void *ctx, uint64_t va)
+{
+	const struct names *n = ctx;
+	return ses_variadic_translates(n->sn, va);
+}
+
 static bool word_of(void *ctx, uint64_t va, int arg, char *out, size_t cap)
 {
 	const struct names *n = ctx;
@@ -292,7 +306,8 @@ const char *ses_code_stage_name(unsigned stage)
 
 static struct dec_opts opts_of(struct names *names)
 {
-	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .rodata = rodata, .sig = sig_of, .word = word_of, .ctx = names};
+	struct dec_opts o = {.callee = callee_of, .is_start = is_start, .rodata = rodata, .sig = sig_of, .call_sig = call_sig,
+			     .translates = translates, .word = word_of, .ctx = names};
 	if (!names->is_staged)
 		return o;
 	o.rules_off = names->stage < 2 ? dec_rule_cnt() : names->rules_off;

@@ -319,7 +319,7 @@ struct frame {
 	uint64_t edge; /* the next to follow */
 };
 
-static uint64_t first_edge(const struct ses_edge_row *rows, uint64_t cnt, uint32_t caller)
+uint64_t ses_proto_first_edge(const struct ses_edge_row *rows, uint64_t cnt, uint32_t caller)
 {
 	uint64_t lo = 0, hi = cnt;
 	while (lo < hi) {
@@ -353,7 +353,7 @@ static void order_begin(struct order *o, uint32_t func)
 	o->seen[func] = o->low[func] = ++o->clock;
 	o->open[o->open_cnt++] = func;
 	o->is_open[func] = 1;
-	o->stack[o->depth++] = (struct frame){func, first_edge(o->rows, o->row_cnt, o->funcs[func].loc)};
+	o->stack[o->depth++] = (struct frame){func, ses_proto_first_edge(o->rows, o->row_cnt, o->funcs[func].loc)};
 }
 
 static void order_end(struct order *o)
@@ -796,6 +796,15 @@ void ses_proto_callee(struct ses_snap *sn, uint64_t va, struct dec_callee *ret)
 		callee(&l, va, ret);
 }
 
+bool ses_proto_of(struct ses_snap *sn, uint32_t func, struct dec_proto *ret)
+{
+	const struct ses_protos *p = protos_of(sn);
+	if (!p || p->state[func] != P_KNOWN)
+		return false;
+	*ret = p->list[func];
+	return true;
+}
+
 bool ses_proto_leaves(struct ses_snap *sn, uint64_t va, uint64_t *ret)
 {
 	uint32_t func = func_at(sn, va);
@@ -860,7 +869,8 @@ const uint8_t *ses_proto_import_args(struct ses_snap *sn, struct arena *a)
 	for (uint32_t i = 0; args && i < cnt; i++) {
 		struct dec_proto p;
 		bool is_stated = read_stated(ses_prototype_at(sn, space_va(sn->space, imports[i].loc), &own, NULL), &p);
-		args[i] = is_stated && !p.is_variadic ? p.int_cnt : 3;
+		/* Of any number of arguments those without names may not be there. */
+		args[i] = is_stated ? p.int_cnt : 3;
 	}
 	/* What is none of the target's. */
 	if (args)

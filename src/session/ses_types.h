@@ -124,6 +124,18 @@ bool ses_proto_leaves(struct ses_snap *sn, uint64_t va, uint64_t *ret);
 
 /* Follows jumps of stubs from `*va`: the function a call of it ends in, UINT32_MAX: none of the file. */
 uint32_t ses_proto_behind_thunks(const struct ses_snap *sn, uint64_t *va);
+struct dec_proto;
+struct ses_edge_row;
+/* What the code of a function, by its number, says of how it is called; false: nothing. */
+bool ses_proto_of(struct ses_snap *sn, uint32_t func, struct dec_proto *ret);
+/* The first edge of a caller, by its location, in edges sorted by callers. */
+uint64_t ses_proto_first_edge(const struct ses_edge_row *rows, uint64_t cnt, uint32_t caller);
+
+/* ses_variadic.c: the signature of one call (dec_opts.call_sig), and whose result is a translation of which argument (dec_opts.translates). */
+bool ses_variadic_sig(struct ses_snap *sn, uint64_t va, const uint64_t *args, unsigned known, struct ir_sig *ret);
+int ses_variadic_translates(struct ses_snap *sn, uint64_t va);
+/* Arguments a format takes, all in general registers; -1: not so. `is_scan`: of scanf. */
+int ses_variadic_format_args(const char *format, bool is_scan);
 /* The name, a C identifier that printed C may have for a variable, of argument `arg` of the function at va, or with -1 of its result. */
 bool ses_word(struct ses_snap *sn, uint64_t va, int arg, char *out, size_t cap);
 

@@ -200,6 +200,52 @@ C
 else
 	skip "words of known functions" "no gcc"
 fi
+# Calls of any number of arguments have those their format takes, or the flags; translated formats too. What they print is what was printed.
+if build many gcc -O1 -fcf-protection=none -x c - <<'C'; then
+#include <fcntl.h>
+#include <libintl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline, noclone)) void say(const char *format, ...)
+{
+	va_list l;
+	va_start(l, format);
+	vprintf(format, l);
+	va_end(l);
+}
+__attribute__((noinline, noclone)) int f(int n, const char *s)
+{
+	printf("%d %s %%\n", n, s);
+	printf(gettext("%d and %*d\n"), n, 7, n + 1);
+	printf("%d %d %d %d %d %d %d\n", n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6);
+	printf("%.1f\n", n * 0.5);
+	say("%s, %c\n", s, n + 'a');
+	say("no more\n");
+	printf(s, n);
+	return open(s, O_RDONLY) + fcntl(n, F_GETFD) + open(s, O_CREAT | O_EXCL | O_WRONLY, 0600);
+}
+int main(int c, char **v)
+{
+	(void)v;
+	return f(c, "/proc/self/none") + 2;
+}
+C
+	"$SCRY" decompile "$WORK/many" f >"$WORK/many.c"
+	many=$(cat "$WORK/many.c")
+	like "a format's arguments" '^	printf_[0-9a-f]+_v\(m->image [+] 0x[0-9a-f]+ /[*] "%d %s %%\\n" [*]/, [a-z0-9]+, (s|file)[0-9]*\);' "$many"
+	like "those of a translated one" 'printf_[0-9a-f]+_v\(d?c?gettext_[0-9a-f]+\(.* 7, ' "$many"
+	like "what is on the stack is said" '/[*] 2 more on the stack [*]/\)' "$many"
+	like "those of a function of the program" 'say_[0-9a-f]+_v\(m->image [+] 0x[0-9a-f]+ /[*] "%s, %c\\n" [*]/, [^,]*, ' "$many"
+	like "and none" 'say_[0-9a-f]+_v\(m->image [+] 0x[0-9a-f]+ /[*] "no more\\n" [*]/\)' "$many"
+	like "two arguments of open" 'open_[0-9a-f]+_v\([^,]*, 0\)' "$many"
+	like "three where it makes the file" 'open_[0-9a-f]+_v\([^,]*, [^,]*, 384\)' "$many"
+	is "of others nothing is known" 2 "$(grep -c 'scry_call(.*printf' "$WORK/many.c")"
+	"$SCRY" decompile --all "$WORK/many" -o "$WORK/mn" >/dev/null
+	status "and it compiles" 0 make -s -C "$WORK/mn" CC=gcc CFLAGS="-O2 -Werror" all
+else
+	skip "calls of any number of arguments" "no gcc"
+fi
 # Loops and switches are what they were: what compilers ask twice is asked once, and a table is cases of a number.
 if build shapes gcc -O2 -x c - <<'C'; then
 struct l { struct l *next; int v; };

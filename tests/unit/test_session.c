@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The typed API on a real program: opening in both ways, snapshots, pages, names, a target that changes. */
 #include "session/ops.h"
+#include "session/ses_types.h"
 #include "session/session.h"
 
 #include <setjmp.h>
@@ -529,9 +530,28 @@ static void test_table(void **state)
 	}
 }
 
+static void test_formats(void **state)
+{
+	static const struct {
+		const char *text;
+		int args;
+		bool is_scan;
+	} rows[] = {
+		{"", 0, false}, {"100%%", 0, false}, {"%d %s %p", 3, false}, {"%-*.*s|%m", 3, false}, {"%5.3lld%hhx%zu%jd%td", 5, false},
+		{"%ls%lc%n", 3, false}, {"%f", -1, false}, {"%Lf", -1, false}, {"%1$d", -1, false}, {"%", -1, false}, {"%l", -1, false},
+		{"%q", -1, false}, {"%+'08d % i %#o", 3, false},
+		{"%d %*d %lf", 2, true}, {"%[^]x]%[]]%s", 3, true}, {"%[abc", -1, true}, {"%5c%*s%n", 2, true}, {"%ms", 1, true}, {"%Lf", -1, true},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (ses_variadic_format_args(rows[i].text, rows[i].is_scan) != rows[i].args)
+			fail_msg("%s takes %d", rows[i].text, ses_variadic_format_args(rows[i].text, rows[i].is_scan));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_target_changes),
 		cmocka_unit_test(test_args),
 		cmocka_unit_test(test_nearest),
