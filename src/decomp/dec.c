@@ -3,7 +3,11 @@
 
 #include "decomp/dec_int.h"
 
-/* The passes in their order. */
+/*
+ * The passes in their order. Where the time of `decompile --all` goes, sampled over all of bash: prototypes of the program 29 % (before a function is
+ * shown), lifting 11, SSA 11, dead code 6, rules 5, the stack 5, copies 5, variables 4, ranges 3; structure 6, printing 16. No function of ours has
+ * 4 % by itself: what is to be gained is in records visited less often.
+ */
 
 const char *dec_level_name(enum dec_level l)
 {

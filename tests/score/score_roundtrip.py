@@ -256,11 +256,11 @@ def main():
             for why, n in reasons.most_common():
                 print(f"    {n:>5}  {why}")
             sys.stdout.flush()
+        if args.misses:
+            with open(args.misses, "w", encoding="utf-8") as f:
+                f.write("".join(m + "\n" for m in misses))
     if args.json:
         print(json.dumps(figures))
-    if args.misses:
-        with open(args.misses, "w", encoding="utf-8") as f:
-            f.write("".join(m + "\n" for m in misses))
     return 0 if any(f["programs"] for f in figures.values()) else 4
 
 
