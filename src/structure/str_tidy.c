@@ -587,7 +587,7 @@ static bool sink_seq(struct str_shape *s, const struct jumps *j, uint32_t seq)
 	for (uint32_t i = s->items[seq].first, prev = STR_NONE; i != STR_NONE && !s->failed;) {
 		uint32_t d = s->items[i].block, block = s->items[i].next, jump = block == STR_NONE ? STR_NONE : s->items[block].next;
 		bool is_it = s->items[i].kind == STR_LABEL && jump != STR_NONE && s->items[block].kind == STR_BLOCK && s->items[block].block == d &&
-			     w->end[d] == STR_END_GOTO && s->items[jump].kind == STR_NEXT && !w->is_header[d] && !s->is_direct[d];
+			     w->end[d] == STR_END_GOTO && (s->items[jump].kind == STR_NEXT || s->items[jump].kind == STR_GOTO) && !w->is_header[d] && !s->is_direct[d];
 		uint32_t to = is_it ? s->items[jump].block : d, n = is_it ? j->cnt[d] : 0;
 		if (to == d || !s->refs[to] || !n || n > SINK_CNT_MAX || w->cost[d] * n > SINK_COST_MAX || w->cost[d] * (n - 1) > s->copy_budget) {
 			prev = i;
@@ -632,6 +632,104 @@ static bool sink(struct str_shape *s)
 	return !s->failed;
 }
 
+/* --- what is jumped over --------------------------------------------------------------------------------------------------- */
+struct arms {
+	uint32_t *list;     /* the items of the sequence at hand */
+	uint32_t *seq, *prev; /* by item, of what is in that sequence */
+	uint32_t *label_at; /* by block: its next label */
+	uint32_t cap;       /* items these are for */
+};
+
+/* The items behind i and before `label` at the end of arm `to`, and there a jump to where they went on. */
+static void move_into(struct str_shape *s, struct arms *m, uint32_t i, uint32_t label, uint32_t to)
+{
+	uint32_t first = s->items[i].next, last = m->prev[label], go = str_item_new(s, STR_NEXT, s->items[label].block);
+	if (s->failed)
+		return;
+	if (!str_is_jump(&s->items[last]) && s->items[last].kind != STR_LEAVE) {
+		s->items[last].next = go;
+		last = go;
+	}
+	if (s->items[to].first == STR_NONE)
+		s->items[to].first = first;
+	else
+		s->items[s->items[to].last].next = first;
+	s->items[to].last = last;
+	s->items[last].next = STR_NONE;
+	s->items[i].next = label;
+	m->prev[label] = i;
+	for (uint32_t k = first; k != last; k = s->items[k].next)
+		m->seq[k] = STR_NONE;
+}
+
+/* Where in sequence seq the jump that ends an arm leads to, when there is something between that arm's if, i, and this. */
+static uint32_t find_over(const struct str_shape *s, const struct arms *m, uint32_t seq, uint32_t i, uint32_t arm)
+{
+	uint32_t last = arm == STR_NONE ? STR_NONE : s->items[arm].last;
+	if (last == STR_NONE || s->items[last].kind != STR_GOTO)
+		return STR_NONE;
+	uint32_t label = m->label_at[s->items[last].block];
+	return label != STR_NONE && m->seq[label] == seq && s->items[i].next != label ? label : STR_NONE;
+}
+
+/*
+ * if (x) goto j; d; j:  What only happens here when x does not hold is the other arm, whether or not something else leads into d.
+ * Compilers let what goes on in the middle of d do so, where the source tests x again.
+ */
+static bool arm_seq(struct str_shape *s, struct arms *m, uint32_t seq)
+{
+	uint32_t cnt = 0, before = STR_NONE;
+	bool is_changed = false;
+	for (uint32_t i = s->items[seq].first; i != STR_NONE; before = i, i = s->items[i].next) {
+		m->list[cnt++] = i;
+		m->seq[i] = seq;
+		m->prev[i] = before;
+		/* Of the sequence this was moved from it may still be known. */
+		if (s->items[i].kind == STR_LABEL)
+			m->label_at[s->items[i].block] = STR_NONE;
+	}
+	while (cnt-- > 0 && !s->failed && s->cnt + 2 <= m->cap) {
+		uint32_t i = m->list[cnt];
+		if (s->items[i].kind == STR_LABEL)
+			m->label_at[s->items[i].block] = i;
+		if (s->items[i].kind != STR_IF)
+			continue;
+		uint32_t then = s->items[i].first, other = s->items[then].next;
+		uint32_t label = find_over(s, m, seq, i, then), to = other;
+		if (label == STR_NONE) {
+			label = find_over(s, m, seq, i, other);
+			to = then;
+		}
+		if (label == STR_NONE || (to != STR_NONE && s->items[to].last != STR_NONE && !find_falls(s, s->items[to].last)))
+			continue;
+		if (to == STR_NONE) {
+			to = str_item_new(s, STR_SEQ, STR_NONE);
+			str_append(s, i, to);
+		}
+		if (!s->failed)
+			move_into(s, m, i, label, to);
+		is_changed = true;
+	}
+	return is_changed;
+}
+
+static bool put_arms(struct str_shape *s)
+{
+	struct arms m = {.cap = 2 * s->cnt + 64};
+	bool is_changed = false;
+	m.list = ARENA_RAW_ARRAY(s->w->a, uint32_t, m.cap);
+	m.seq = ARENA_RAW_ARRAY(s->w->a, uint32_t, m.cap);
+	m.prev = ARENA_RAW_ARRAY(s->w->a, uint32_t, m.cap);
+	m.label_at = ARENA_RAW_ARRAY(s->w->a, uint32_t, s->w->n);
+	if (!m.list || !m.seq || !m.prev || !m.label_at)
+		return false;
+	memset(m.label_at, 0xff, s->w->n * sizeof(*m.label_at));
+	uint32_t cnt = s->seq_cnt;
+	for (uint32_t k = 0; k < cnt && !s->failed; k++)
+		is_changed |= arm_seq(s, &m, s->seqs[k]);
+	return !s->failed && (!is_changed || resolve(s, false, false));
+}
+
 bool str_tidy(struct str_shape *s)
 {
 	const struct str_opts *o = s->w->o;
@@ -639,10 +737,12 @@ bool str_tidy(struct str_shape *s)
 	bool copies = !o->is_plain && o->copy_cost_max;
 	if (!resolve(s, false, false) || (s->w->sinks && !sink(s)))
 		return false;
+	if (!o->is_plain && !put_arms(s))
+		return false;
 	tidy_seqs(s);
 	/* Each round makes room for the next; what a last one might still find is left. */
 	for (unsigned round = 0; round < 4; round++) {
-		if (!resolve(s, copies && round, false))
+		if (!resolve(s, false, false) || (!o->is_plain && !put_arms(s)) || (copies && round && !resolve(s, true, false)))
 			return false;
 		if (!tidy_seqs(s) && round > 1)
 			break;

@@ -205,6 +205,30 @@ static void test_before_join(void **state)
 	}
 }
 
+/* case 1: if (x) a; else d: b; e;  with case 2 going to d: a jump into the other arm, none over it. */
+static void test_other_arm(void **state)
+{
+	(void)state;
+	struct graph g = {0};
+	struct str_tree t;
+	for (unsigned i = 0; i < 8; i++)
+		graph_add(&g, 50);
+	graph_switch(&g, 0, 7);
+	graph_case(&g, 0, 1, 1, 2);
+	graph_case(&g, 0, 2, 2, 1);
+	graph_goto(&g, 1, 4);
+	graph_cond(&g, 2, 3, 4);
+	graph_goto(&g, 3, 5);
+	graph_goto(&g, 4, 5);
+	graph_goto(&g, 5, 6);
+	graph_goto(&g, 6, 7);
+	struct str_graph sg = graph_get(&g);
+	check_graph(&sg, &all, 1, &t);
+	assert_int_equal(t.goto_cnt, 1);
+	assert_int_equal(t.copy_cnt, 0);
+	graph_fini(&g);
+}
+
 /* A case that goes on as an earlier one does stands before that. */
 static void test_fall_through(void **state)
 {
@@ -263,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_before_join),
+		cmocka_unit_test(test_other_arm),
 		cmocka_unit_test(test_fall_through),
 		cmocka_unit_test(test_bad_graph),
 	};
