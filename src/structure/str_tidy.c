@@ -587,7 +587,8 @@ static bool sink_seq(struct str_shape *s, const struct jumps *j, uint32_t seq)
 	for (uint32_t i = s->items[seq].first, prev = STR_NONE; i != STR_NONE && !s->failed;) {
 		uint32_t d = s->items[i].block, block = s->items[i].next, jump = block == STR_NONE ? STR_NONE : s->items[block].next;
 		bool is_it = s->items[i].kind == STR_LABEL && jump != STR_NONE && s->items[block].kind == STR_BLOCK && s->items[block].block == d &&
-			     w->end[d] == STR_END_GOTO && (s->items[jump].kind == STR_NEXT || s->items[jump].kind == STR_GOTO) && !w->is_header[d] && !s->is_direct[d];
+			     w->end[d] == STR_END_GOTO && !w->is_header[d] && !s->is_direct[d];
+		is_it = is_it && (s->items[jump].kind == STR_NEXT || s->items[jump].kind == STR_GOTO);
 		uint32_t to = is_it ? s->items[jump].block : d, n = is_it ? j->cnt[d] : 0;
 		if (to == d || !s->refs[to] || !n || n > SINK_CNT_MAX || w->cost[d] * n > SINK_COST_MAX || w->cost[d] * (n - 1) > s->copy_budget) {
 			prev = i;

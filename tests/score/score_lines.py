@@ -24,6 +24,7 @@ from fetch import FetchError  # noqa: E402
 from rpcclient import Server  # noqa: E402
 
 PADDING = re.compile(r"^(?:(?:data16|cs|rex\.W|rep|xchg\s+%ax,%ax|nop[wl]?\b.*|int3|lea\s+(?:0x0\(%(r\w\w)[^)]*\),%\1))\s*)+", re.I)
+PREFIX = re.compile(r"^(?:rex(?:\.\w+)?|data16|addr32|lock|rep\w*|[c-g]s|ss)$", re.I)
 AT_ONCE = 64
 
 
@@ -48,7 +49,7 @@ def insns_of(path):
 class Counts:
     def __init__(self):
         self.funcs = self.stubs = self.with_goto = self.gotos = self.insns = self.mapped = 0
-        self.theirs = self.theirs_mapped = self.padding = self.others = 0
+        self.theirs = self.theirs_mapped = self.padding = self.others = self.rests = 0
         self.refused = 0
 
     def add(self, o):
@@ -87,8 +88,20 @@ def measure(scry, path, work, misses):
                 if rows.get("next"):
                     sys.exit("score_lines.py: the listing of %s in %s was cut" % (f["addr"], path))
                 insns = {int(i["addr"], 16) for i in rows["items"] if i["kind"] == "code" and "sub" not in i}
+                rests = set()
                 mapped = {int(a, 16) for row in code["map"] for a in row["addrs"]}
                 n.funcs += 1
+                # What the listing shows behind a prefix that it shows alone is the rest of the instruction that begins there.
+                for i in sorted((i for i in rows["items"] if i["kind"] == "code" and "sub" not in i), key=lambda i: int(i["addr"], 16)):
+                    va = int(i["addr"], 16)
+                    if va in rests and va not in mapped:
+                        insns.discard(va)
+                        n.rests += 1
+                        print(path, f["addr"], "rest of an instruction: %#x" % va, file=misses)
+                    elif va not in mapped:
+                        continue
+                    if PREFIX.match(i["text"]):
+                        rests.add(va + i["size"])
                 n.insns += len(insns)
                 n.mapped += len(insns & mapped)
                 lines |= mapped
@@ -121,8 +134,9 @@ def measure(scry, path, work, misses):
 
 
 def show(name, n):
-    print("%-12s lines: %d of %d instructions (%s); objdump's in .eh_frame's ranges: %d of %d with a line, %d padding, %d others (%s)" % (
-        name, n.mapped, n.insns, score_code.percent(n.mapped, n.insns), n.theirs_mapped, n.theirs, n.padding, n.others,
+    print("%-12s lines: %d of %d instructions (%s); %d more are the rest of one; "
+          "objdump's in .eh_frame's ranges: %d of %d with a line, %d padding, %d others (%s)" % (
+        name, n.mapped, n.insns, score_code.percent(n.mapped, n.insns), n.rests, n.theirs_mapped, n.theirs, n.padding, n.others,
         score_code.percent(n.theirs_mapped, n.theirs - n.padding)))
     print("%-12s gotos: %d of %d functions have one (%.1f %%), %d in all; %d functions refused" % (
         "", n.with_goto, n.funcs, 100 * n.with_goto / max(1, n.funcs), n.gotos, n.refused), flush=True)
