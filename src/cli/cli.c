@@ -118,8 +118,8 @@ static struct err *cli_color(struct cli *c, const char *when)
 /* The options every command has; true when it was one. `value` is what follows '=', or null. */
 static bool cli_global(struct cli *c, const char *name, size_t len, struct err **ret_err)
 {
-	static const char *const flags[] = {"json", "help", "no-store", "whole"};
-	bool *const slots[] = {&c->is_json, &c->is_help, &c->no_store, &c->is_whole};
+	static const char *const flags[] = {"json", "help", "no-store", "no-partial"};
+	bool *const slots[] = {&c->is_json, &c->is_help, &c->no_store, &c->is_complete};
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
 		if (len != strlen(flags[i]) || memcmp(name, flags[i], len))
 			continue;
@@ -471,7 +471,7 @@ static int cli_end_part(struct ses *s, struct ses_snap *sn)
 	struct err *e = ses_info(sn, &a, &info);
 	if (!e) {
 		snprintf(text, sizeof(text), "%.1f of %.1f MiB", (double)have_len / (1 << 20), (double)info.size / (1 << 20));
-		cli_say(text, " of the file are here, and it is not analysed; --whole fetches the rest first");
+		cli_say(text, " of the file are here, and it is not analysed; --no-partial fetches the rest first");
 		e = ses_end_part(s);
 	}
 	arena_fini(&a);
@@ -481,7 +481,7 @@ static int cli_end_part(struct ses *s, struct ses_snap *sn)
 static int cli_with_target(struct cli *c)
 {
 	struct ses_opts opts = {.threads = (unsigned)MIN(ops_arg_u64(&c->args, "threads", 0), 1024), .force = ops_arg_is_set(&c->args, "force"),
-				.no_store = c->no_store, .may_connect = true, .may_be_partial = !c->is_whole && ops_is_of_part(c->op),
+				.no_store = c->no_store, .may_connect = true, .may_be_partial = !c->is_complete && ops_is_of_part(c->op),
 				.cancel = &cli_interrupted, .processor = c->load[0], .base = c->load[1],
 				.format = c->load[2]};
 	if (isatty(STDERR_FILENO)) {

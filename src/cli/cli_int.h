@@ -15,7 +15,7 @@ struct cli {
 	const char *project; /* P.json, of which `file` is a binary */
 	const char *socket;  /* of a server that is to answer */
 	const char *load[3]; /* --processor, --base, --format; null: not given */
-	bool is_json, is_help, has_color, no_store, is_whole, is_progress;
+	bool is_json, is_help, has_color, no_store, is_complete, is_progress;
 };
 
 /* Words to `c`, whose op and args are set; words are borrowed. Error invalid. */

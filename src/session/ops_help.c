@@ -11,7 +11,7 @@ static const struct { const char *name, *value, *help; } global_opts[] = {
 	{"project", "P.json", "FILE is a binary of this project, by its label; BINARY!ADDR is FILE and ADDR"},
 	{"socket", "SOCKET", "let the server there answer (scry serve) instead of opening FILE"},
 	{"no-store", NULL, "keep nothing on disk: analyse in memory"},
-	{"whole", NULL, "of a large file of another machine fetch all, and analyse it, before it is looked at"},
+	{"no-partial", NULL, "of a large file of another machine fetch all, and analyse it, before it is looked at"},
 	{"help", NULL, "say what the command takes"},
 };
 
