@@ -97,75 +97,70 @@ SCRY_INLINE uint1_t scry_known(uint1_t v)
 		n = n < bits ? n : bits - 1;                                     \
 		return (uint##bits##_t)((swide)(int##bits##_t)a >> n);           \
 	}
-#define SCRY_INTEGERS(bits)                                                                              \
-	SCRY_MEMORY(bits)                                                                                \
-	SCRY_SHIFTS(bits, uint64_t, int64_t)                                                     \
-	SCRY_INLINE uint##bits##_t scry_rotl##bits(uint##bits##_t a, uint64_t n)                         \
-	{                                                                                                \
-		n %= bits;                                                                               \
-		return n ? (uint##bits##_t)((uint64_t)a << n | (uint64_t)a >> (bits - n)) : a;           \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_rotr##bits(uint##bits##_t a, uint64_t n)                         \
-	{                                                                                                \
-		return scry_rotl##bits(a, bits - n % bits);                                              \
-	}                                                                                                \
-	SCRY_INLINE uint8_t scry_carry##bits(uint##bits##_t a, uint##bits##_t b, uint8_t c)              \
-	{                                                                                                \
-		uint##bits##_t sum = (uint##bits##_t)(a + b);                                            \
-		return (uint8_t)(sum < a || (uint##bits##_t)(sum + c) < sum);                            \
-	}                                                                                                \
-	SCRY_INLINE uint8_t scry_borrow##bits(uint##bits##_t a, uint##bits##_t b, uint8_t c)             \
-	{                                                                                                \
-		return (uint8_t)(a < b || (uint##bits##_t)(a - b) < c);                                  \
-	}                                                                                                \
-	SCRY_INLINE uint8_t scry_ovf_add##bits(uint##bits##_t a, uint##bits##_t b, uint8_t c)            \
-	{                                                                                                \
-		uint##bits##_t r = (uint##bits##_t)(a + b + c);                                          \
-		return (uint8_t)(((a ^ r) & (b ^ r)) >> (bits - 1) & 1);                                 \
-	}                                                                                                \
-	SCRY_INLINE uint8_t scry_ovf_sub##bits(uint##bits##_t a, uint##bits##_t b, uint8_t c)            \
-	{                                                                                                \
-		uint##bits##_t r = (uint##bits##_t)(a - b - c);                                          \
-		return (uint8_t)(((a ^ b) & (a ^ r)) >> (bits - 1) & 1);                                 \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_udiv##bits(uint##bits##_t a, uint##bits##_t b)                   \
-	{                                                                                                \
-		if (!b)                                                                                  \
-			scry_trap();                                                                     \
-		return (uint##bits##_t)(a / b);                                                          \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_urem##bits(uint##bits##_t a, uint##bits##_t b)                   \
-	{                                                                                                \
-		if (!b)                                                                                  \
-			scry_trap();                                                                     \
-		return (uint##bits##_t)(a % b);                                                          \
-	}                                                                                                \
-	SCRY_INLINE void scry_check_div##bits(uint##bits##_t a, uint##bits##_t b)                        \
-	{                                                                                                \
-		if (!b || (b == (uint##bits##_t)-1 && a == (uint##bits##_t)((uint64_t)1 << (bits - 1)))) \
-			scry_trap();                                                                     \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_sdiv##bits(uint##bits##_t a, uint##bits##_t b)                   \
-	{                                                                                                \
-		scry_check_div##bits(a, b);                                                              \
-		return (uint##bits##_t)((int##bits##_t)a / (int##bits##_t)b);                            \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_srem##bits(uint##bits##_t a, uint##bits##_t b)                   \
-	{                                                                                                \
-		scry_check_div##bits(a, b);                                                              \
-		return (uint##bits##_t)((int##bits##_t)a % (int##bits##_t)b);                            \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_clz##bits(uint##bits##_t a)                                      \
-	{                                                                                                \
-		return (uint##bits##_t)(a ? __builtin_clzll(a) - (64 - bits) : bits);                    \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_ctz##bits(uint##bits##_t a)                                      \
-	{                                                                                                \
-		return (uint##bits##_t)(a ? __builtin_ctzll(a) : bits);                                  \
-	}                                                                                                \
-	SCRY_INLINE uint##bits##_t scry_popcnt##bits(uint##bits##_t a)                                   \
-	{                                                                                                \
-		return (uint##bits##_t)__builtin_popcountll(a);                                          \
+#define SCRY_UDIV(bits, name, op)                                                               \
+	SCRY_INLINE uint##bits##_t scry_##name##bits(uint##bits##_t a, uint##bits##_t b)        \
+	{                                                                                       \
+		if (!b)                                                                         \
+			scry_trap();                                                            \
+		return (uint##bits##_t)(a op b);                                                \
+	}
+#define SCRY_SDIV(bits, name, op)                                                               \
+	SCRY_INLINE uint##bits##_t scry_##name##bits(uint##bits##_t a, uint##bits##_t b)        \
+	{                                                                                       \
+		scry_check_div##bits(a, b);                                                     \
+		return (uint##bits##_t)((int##bits##_t)a op (int##bits##_t)b);                  \
+	}
+#define SCRY_INTEGERS(bits)                                                                                     \
+	SCRY_MEMORY(bits)                                                                                       \
+	SCRY_SHIFTS(bits, uint64_t, int64_t)                                                                    \
+	SCRY_INLINE uint##bits##_t scry_rotl##bits(uint##bits##_t a, uint64_t n)                                \
+	{                                                                                                       \
+		n %= bits;                                                                                      \
+		return n ? (uint##bits##_t)((uint64_t)a << n | (uint64_t)a >> (bits - n)) : a;                  \
+	}                                                                                                       \
+	SCRY_INLINE uint##bits##_t scry_rotr##bits(uint##bits##_t a, uint64_t n)                                \
+	{                                                                                                       \
+		return scry_rotl##bits(a, bits - n % bits);                                                     \
+	}                                                                                                       \
+	SCRY_INLINE uint8_t scry_carry##bits(uint##bits##_t a, uint##bits##_t b, uint8_t c)                     \
+	{                                                                                                       \
+		uint##bits##_t sum = (uint##bits##_t)(a + b);                                                   \
+		return (uint8_t)(sum < a || (uint##bits##_t)(sum + c) < sum);                                   \
+	}                                                                                                       \
+	SCRY_INLINE uint8_t scry_borrow##bits(uint##bits##_t a, uint##bits##_t b, uint8_t c)                    \
+	{                                                                                                       \
+		return (uint8_t)(a < b || (uint##bits##_t)(a - b) < c);                                         \
+	}                                                                                                       \
+	SCRY_INLINE uint8_t scry_ovf_add##bits(uint##bits##_t a, uint##bits##_t b, uint8_t c)                   \
+	{                                                                                                       \
+		uint##bits##_t r = (uint##bits##_t)(a + b + c);                                                 \
+		return (uint8_t)(((a ^ r) & (b ^ r)) >> (bits - 1) & 1);                                        \
+	}                                                                                                       \
+	SCRY_INLINE uint8_t scry_ovf_sub##bits(uint##bits##_t a, uint##bits##_t b, uint8_t c)                   \
+	{                                                                                                       \
+		uint##bits##_t r = (uint##bits##_t)(a - b - c);                                                 \
+		return (uint8_t)(((a ^ b) & (a ^ r)) >> (bits - 1) & 1);                                        \
+	}                                                                                                       \
+	SCRY_UDIV(bits, udiv, /)                                                                                \
+	SCRY_UDIV(bits, urem, %)                                                                                \
+	SCRY_INLINE void scry_check_div##bits(uint##bits##_t a, uint##bits##_t b)                               \
+	{                                                                                                       \
+		if (!b || (b == (uint##bits##_t)-1 && a == (uint##bits##_t)((uint64_t)1 << (bits - 1))))        \
+			scry_trap();                                                                            \
+	}                                                                                                       \
+	SCRY_SDIV(bits, sdiv, /)                                                                                \
+	SCRY_SDIV(bits, srem, %)                                                                                \
+	SCRY_INLINE uint##bits##_t scry_clz##bits(uint##bits##_t a)                                             \
+	{                                                                                                       \
+		return (uint##bits##_t)(a ? __builtin_clzll(a) - (64 - bits) : bits);                           \
+	}                                                                                                       \
+	SCRY_INLINE uint##bits##_t scry_ctz##bits(uint##bits##_t a)                                             \
+	{                                                                                                       \
+		return (uint##bits##_t)(a ? __builtin_ctzll(a) : bits);                                         \
+	}                                                                                                       \
+	SCRY_INLINE uint##bits##_t scry_popcnt##bits(uint##bits##_t a)                                          \
+	{                                                                                                       \
+		return (uint##bits##_t)__builtin_popcountll(a);                                                 \
 	}
 
 /* What memory is read and written as: *(u32 *)ADDRESS. Wherever it lies, and whatever else lies there. */
@@ -201,58 +196,54 @@ SCRY_INLINE uint8_t scry_parity(uint64_t a)
 
 /* High halves of products, low halves, the same divisions of a double-width dividend hi:lo, signed overflow of a product,
  * the low half of hi:lo shifted right. `twice` is the type of twice the width. */
-#define SCRY_WIDE(bits, twice, stwice)                                                                         \
-	SCRY_INLINE uint##bits##_t scry_mul##bits(uint##bits##_t a, uint##bits##_t b)                          \
-	{                                                                                                      \
-		return (uint##bits##_t)((uint64_t)a * b);                                                      \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_umulh##bits(uint##bits##_t a, uint##bits##_t b)                        \
-	{                                                                                                      \
-		return (uint##bits##_t)((twice)a * b >> bits);                                                 \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_smulh##bits(uint##bits##_t a, uint##bits##_t b)                        \
-	{                                                                                                      \
-		return (uint##bits##_t)((twice)((stwice)(int##bits##_t)a * (int##bits##_t)b) >> bits);         \
-	}                                                                                                      \
-	SCRY_INLINE uint1_t scry_ovf_mul##bits(uint##bits##_t a, uint##bits##_t b)                             \
-	{                                                                                                      \
-		stwice p = (stwice)(int##bits##_t)a * (int##bits##_t)b;                                        \
-		return p != (int##bits##_t)p;                                                                  \
-	}                                                                                                      \
-	SCRY_INLINE twice scry_pair##bits(uint##bits##_t hi, uint##bits##_t lo)                                \
-	{                                                                                                      \
-		return (twice)((twice)hi << bits | lo);                                                        \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_udivw##bits(uint##bits##_t hi, uint##bits##_t lo, uint##bits##_t c)    \
-	{                                                                                                      \
-		if (hi >= c)                                                                                   \
-			scry_trap();                                                                           \
-		return (uint##bits##_t)(scry_pair##bits(hi, lo) / c);                                          \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_uremw##bits(uint##bits##_t hi, uint##bits##_t lo, uint##bits##_t c)    \
-	{                                                                                                      \
-		if (hi >= c)                                                                                   \
-			scry_trap();                                                                           \
-		return (uint##bits##_t)(scry_pair##bits(hi, lo) % c);                                          \
-	}                                                                                                      \
-	SCRY_INLINE stwice scry_sdivcheck##bits(uint##bits##_t hi, uint##bits##_t lo, uint##bits##_t c)        \
-	{                                                                                                      \
-		stwice a = (stwice)scry_pair##bits(hi, lo), b = (int##bits##_t)c;                              \
-		if (!b || (b == -1 && (twice)a == (twice)1 << (2 * bits - 1)) || a / b != (int##bits##_t)(a / b)) \
-			scry_trap();                                                                           \
-		return a;                                                                                      \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_sdivw##bits(uint##bits##_t hi, uint##bits##_t lo, uint##bits##_t c)    \
-	{                                                                                                      \
-		return (uint##bits##_t)(scry_sdivcheck##bits(hi, lo, c) / (int##bits##_t)c);                   \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_sremw##bits(uint##bits##_t hi, uint##bits##_t lo, uint##bits##_t c)    \
-	{                                                                                                      \
-		return (uint##bits##_t)(scry_sdivcheck##bits(hi, lo, c) % (int##bits##_t)c);                   \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_fshr##bits(uint##bits##_t hi, uint##bits##_t lo, uint64_t n)           \
-	{                                                                                                      \
-		return n < 2 * bits ? (uint##bits##_t)(scry_pair##bits(hi, lo) >> n) : 0;                      \
+#define SCRY_UDIVW(bits, name, op)                                                                              \
+	SCRY_INLINE uint##bits##_t scry_##name##bits(uint##bits##_t hi, uint##bits##_t lo, uint##bits##_t c)    \
+	{                                                                                                       \
+		if (hi >= c)                                                                                    \
+			scry_trap();                                                                            \
+		return (uint##bits##_t)(scry_pair##bits(hi, lo) op c);                                          \
+	}
+#define SCRY_SDIVW(bits, name, op)                                                                              \
+	SCRY_INLINE uint##bits##_t scry_##name##bits(uint##bits##_t hi, uint##bits##_t lo, uint##bits##_t c)    \
+	{                                                                                                       \
+		return (uint##bits##_t)(scry_sdivcheck##bits(hi, lo, c) op (int##bits##_t)c);                   \
+	}
+#define SCRY_WIDE(bits, twice, stwice)                                                                                  \
+	SCRY_INLINE uint##bits##_t scry_mul##bits(uint##bits##_t a, uint##bits##_t b)                                   \
+	{                                                                                                               \
+		return (uint##bits##_t)((uint64_t)a * b);                                                               \
+	}                                                                                                               \
+	SCRY_INLINE uint##bits##_t scry_umulh##bits(uint##bits##_t a, uint##bits##_t b)                                 \
+	{                                                                                                               \
+		return (uint##bits##_t)((twice)a * b >> bits);                                                          \
+	}                                                                                                               \
+	SCRY_INLINE uint##bits##_t scry_smulh##bits(uint##bits##_t a, uint##bits##_t b)                                 \
+	{                                                                                                               \
+		return (uint##bits##_t)((twice)((stwice)(int##bits##_t)a * (int##bits##_t)b) >> bits);                  \
+	}                                                                                                               \
+	SCRY_INLINE uint1_t scry_ovf_mul##bits(uint##bits##_t a, uint##bits##_t b)                                      \
+	{                                                                                                               \
+		stwice p = (stwice)(int##bits##_t)a * (int##bits##_t)b;                                                 \
+		return p != (int##bits##_t)p;                                                                           \
+	}                                                                                                               \
+	SCRY_INLINE twice scry_pair##bits(uint##bits##_t hi, uint##bits##_t lo)                                         \
+	{                                                                                                               \
+		return (twice)((twice)hi << bits | lo);                                                                 \
+	}                                                                                                               \
+	SCRY_UDIVW(bits, udivw, /)                                                                                      \
+	SCRY_UDIVW(bits, uremw, %)                                                                                      \
+	SCRY_INLINE stwice scry_sdivcheck##bits(uint##bits##_t hi, uint##bits##_t lo, uint##bits##_t c)                 \
+	{                                                                                                               \
+		stwice a = (stwice)scry_pair##bits(hi, lo), b = (int##bits##_t)c;                                       \
+		if (!b || (b == -1 && (twice)a == (twice)1 << (2 * bits - 1)) || a / b != (int##bits##_t)(a / b))       \
+			scry_trap();                                                                                    \
+		return a;                                                                                               \
+	}                                                                                                               \
+	SCRY_SDIVW(bits, sdivw, /)                                                                                      \
+	SCRY_SDIVW(bits, sremw, %)                                                                                      \
+	SCRY_INLINE uint##bits##_t scry_fshr##bits(uint##bits##_t hi, uint##bits##_t lo, uint64_t n)                    \
+	{                                                                                                               \
+		return n < 2 * bits ? (uint##bits##_t)(scry_pair##bits(hi, lo) >> n) : 0;                               \
 	}
 
 SCRY_WIDE(8, uint16_t, int16_t)
@@ -376,37 +367,26 @@ SCRY_MEMORY(512)
 
 /* --- atomic memory, sequentially consistent: all give the old value ------------------------------------------ */
 /* The processor does these at any address; of one that may not be aligned clang makes a call of a library. */
-#define SCRY_ATOMIC(bits)                                                                                      \
-	typedef uint##bits##_t scry_cell##bits __attribute__((may_alias));                                     \
-	SCRY_INLINE uint##bits##_t scry_atomic_xchg##bits(uintptr_t addr, uint##bits##_t v)                    \
-	{                                                                                                      \
-		return __atomic_exchange_n((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                      \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_atomic_add##bits(uintptr_t addr, uint##bits##_t v)                     \
-	{                                                                                                      \
-		return __atomic_fetch_add((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_atomic_sub##bits(uintptr_t addr, uint##bits##_t v)                     \
-	{                                                                                                      \
-		return __atomic_fetch_sub((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_atomic_and##bits(uintptr_t addr, uint##bits##_t v)                     \
-	{                                                                                                      \
-		return __atomic_fetch_and((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_atomic_or##bits(uintptr_t addr, uint##bits##_t v)                      \
-	{                                                                                                      \
-		return __atomic_fetch_or((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                        \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_atomic_xor##bits(uintptr_t addr, uint##bits##_t v)                     \
-	{                                                                                                      \
-		return __atomic_fetch_xor((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                       \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_atomic_cas##bits(uintptr_t addr, uint##bits##_t old, uint##bits##_t v) \
-	{                                                                                                      \
-		__atomic_compare_exchange_n((scry_cell##bits *)addr, &old, v, 0, __ATOMIC_SEQ_CST,             \
-					    __ATOMIC_SEQ_CST);                                                 \
-		return old;                                                                                    \
+#define SCRY_FETCH(bits, op)                                                                    \
+	SCRY_INLINE uint##bits##_t scry_atomic_##op##bits(uintptr_t addr, uint##bits##_t v)     \
+	{                                                                                       \
+		return __atomic_fetch_##op((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);       \
+	}
+#define SCRY_ATOMIC(bits)                                                                                               \
+	typedef uint##bits##_t scry_cell##bits __attribute__((may_alias));                                              \
+	SCRY_INLINE uint##bits##_t scry_atomic_xchg##bits(uintptr_t addr, uint##bits##_t v)                             \
+	{                                                                                                               \
+		return __atomic_exchange_n((scry_cell##bits *)addr, v, __ATOMIC_SEQ_CST);                               \
+	}                                                                                                               \
+	SCRY_FETCH(bits, add)                                                                                           \
+	SCRY_FETCH(bits, sub)                                                                                           \
+	SCRY_FETCH(bits, and)                                                                                           \
+	SCRY_FETCH(bits, or)                                                                                            \
+	SCRY_FETCH(bits, xor)                                                                                           \
+	SCRY_INLINE uint##bits##_t scry_atomic_cas##bits(uintptr_t addr, uint##bits##_t old, uint##bits##_t v)          \
+	{                                                                                                               \
+		__atomic_compare_exchange_n((scry_cell##bits *)addr, &old, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);   \
+		return old;                                                                                             \
 	}
 SCRY_ATOMIC(8)
 SCRY_ATOMIC(16)
@@ -504,54 +484,43 @@ SCRY_REP(64)
 		return scry_isnan##bits(r) ? dflt : r;                                                         \
 	}                                                                                                      \
 	SCRY_FLOAT_OPS(bits, type)
-#define SCRY_FLOAT_OPS(bits, type)                                                                             \
-	SCRY_INLINE uint##bits##_t scry_fadd##bits(uint##bits##_t a, uint##bits##_t b)                         \
-	{                                                                                                      \
-		return scry_fresult##bits(a, b, scry_f##bits(a) + scry_f##bits(b));                            \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_fsub##bits(uint##bits##_t a, uint##bits##_t b)                         \
-	{                                                                                                      \
-		return scry_fresult##bits(a, b, scry_f##bits(a) - scry_f##bits(b));                            \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_fmul##bits(uint##bits##_t a, uint##bits##_t b)                         \
-	{                                                                                                      \
-		return scry_fresult##bits(a, b, scry_f##bits(a) * scry_f##bits(b));                            \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_fdiv##bits(uint##bits##_t a, uint##bits##_t b)                         \
-	{                                                                                                      \
-		return scry_fresult##bits(a, b, scry_f##bits(a) / scry_f##bits(b));                            \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_fmin##bits(uint##bits##_t a, uint##bits##_t b)                         \
-	{                                                                                                      \
-		return scry_f##bits(a) < scry_f##bits(b) ? a : b;                                              \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_fmax##bits(uint##bits##_t a, uint##bits##_t b)                         \
-	{                                                                                                      \
-		return scry_f##bits(a) > scry_f##bits(b) ? a : b;                                              \
-	}                                                                                                      \
-	SCRY_INLINE uint1_t scry_foeq##bits(uint##bits##_t a, uint##bits##_t b)                                \
-	{                                                                                                      \
-		return scry_f##bits(a) == scry_f##bits(b);                                                     \
-	}                                                                                                      \
-	SCRY_INLINE uint1_t scry_folt##bits(uint##bits##_t a, uint##bits##_t b)                                \
-	{                                                                                                      \
-		return scry_f##bits(a) < scry_f##bits(b);                                                      \
-	}                                                                                                      \
-	SCRY_INLINE uint1_t scry_fole##bits(uint##bits##_t a, uint##bits##_t b)                                \
-	{                                                                                                      \
-		return scry_f##bits(a) <= scry_f##bits(b);                                                     \
-	}                                                                                                      \
-	SCRY_INLINE uint1_t scry_funo##bits(uint##bits##_t a, uint##bits##_t b)                                \
-	{                                                                                                      \
-		return scry_isnan##bits(a) || scry_isnan##bits(b);                                             \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_fabs##bits(uint##bits##_t a)                                           \
-	{                                                                                                      \
-		return a & ~((uint##bits##_t)1 << (bits - 1));                                                 \
-	}                                                                                                      \
-	SCRY_INLINE uint##bits##_t scry_fneg##bits(uint##bits##_t a)                                           \
-	{                                                                                                      \
-		return a ^ (uint##bits##_t)1 << (bits - 1);                                                    \
+#define SCRY_FOP(bits, name, op)                                                                \
+	SCRY_INLINE uint##bits##_t scry_##name##bits(uint##bits##_t a, uint##bits##_t b)        \
+	{                                                                                       \
+		return scry_fresult##bits(a, b, scry_f##bits(a) op scry_f##bits(b));            \
+	}
+#define SCRY_FCMP(bits, name, op)                                                       \
+	SCRY_INLINE uint1_t scry_##name##bits(uint##bits##_t a, uint##bits##_t b)       \
+	{                                                                               \
+		return scry_f##bits(a) op scry_f##bits(b);                              \
+	}
+#define SCRY_FLOAT_OPS(bits, type)                                                      \
+	SCRY_FOP(bits, fadd, +)                                                         \
+	SCRY_FOP(bits, fsub, -)                                                         \
+	SCRY_FOP(bits, fmul, *)                                                         \
+	SCRY_FOP(bits, fdiv, /)                                                         \
+	SCRY_INLINE uint##bits##_t scry_fmin##bits(uint##bits##_t a, uint##bits##_t b)  \
+	{                                                                               \
+		return scry_f##bits(a) < scry_f##bits(b) ? a : b;                       \
+	}                                                                               \
+	SCRY_INLINE uint##bits##_t scry_fmax##bits(uint##bits##_t a, uint##bits##_t b)  \
+	{                                                                               \
+		return scry_f##bits(a) > scry_f##bits(b) ? a : b;                       \
+	}                                                                               \
+	SCRY_FCMP(bits, foeq, ==)                                                       \
+	SCRY_FCMP(bits, folt, <)                                                        \
+	SCRY_FCMP(bits, fole, <=)                                                       \
+	SCRY_INLINE uint1_t scry_funo##bits(uint##bits##_t a, uint##bits##_t b)         \
+	{                                                                               \
+		return scry_isnan##bits(a) || scry_isnan##bits(b);                      \
+	}                                                                               \
+	SCRY_INLINE uint##bits##_t scry_fabs##bits(uint##bits##_t a)                    \
+	{                                                                               \
+		return a & ~((uint##bits##_t)1 << (bits - 1));                          \
+	}                                                                               \
+	SCRY_INLINE uint##bits##_t scry_fneg##bits(uint##bits##_t a)                    \
+	{                                                                               \
+		return a ^ (uint##bits##_t)1 << (bits - 1);                             \
 	}
 
 SCRY_FLOAT(32, float, 0x7f800000u, 0x400000u, 0xffc00000u)
@@ -863,23 +832,16 @@ SCRY_INLINE uint64_t scry_saturate_u(int64_t v, unsigned bits)
 		return (uint##bits##_t)(((uint64_t)a + b + 1) >> 1);                                           \
 	}                                                                                                      \
 	SCRY_LANE_MINMAX(bits)
-#define SCRY_LANE_MINMAX(bits)                                                          \
-	SCRY_INLINE uint##bits##_t scry_vmins##bits(uint##bits##_t a, uint##bits##_t b) \
-	{                                                                               \
-		return (int##bits##_t)a < (int##bits##_t)b ? a : b;                     \
-	}                                                                               \
-	SCRY_INLINE uint##bits##_t scry_vminu##bits(uint##bits##_t a, uint##bits##_t b) \
-	{                                                                               \
-		return a < b ? a : b;                                                   \
-	}                                                                               \
-	SCRY_INLINE uint##bits##_t scry_vmaxs##bits(uint##bits##_t a, uint##bits##_t b) \
-	{                                                                               \
-		return (int##bits##_t)a > (int##bits##_t)b ? a : b;                     \
-	}                                                                               \
-	SCRY_INLINE uint##bits##_t scry_vmaxu##bits(uint##bits##_t a, uint##bits##_t b) \
-	{                                                                               \
-		return a > b ? a : b;                                                   \
+#define SCRY_LANE_PICK(bits, name, type, op)                                                    \
+	SCRY_INLINE uint##bits##_t scry_##name##bits(uint##bits##_t a, uint##bits##_t b)        \
+	{                                                                                       \
+		return (type)a op (type)b ? a : b;                                              \
 	}
+#define SCRY_LANE_MINMAX(bits)                          \
+	SCRY_LANE_PICK(bits, vmins, int##bits##_t, <)   \
+	SCRY_LANE_PICK(bits, vminu, uint##bits##_t, <)  \
+	SCRY_LANE_PICK(bits, vmaxs, int##bits##_t, >)   \
+	SCRY_LANE_PICK(bits, vmaxu, uint##bits##_t, >)
 SCRY_LANE_OPS(8)
 SCRY_LANE_OPS(16)
 SCRY_LANE_OPS(32)
