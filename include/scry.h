@@ -31,17 +31,11 @@ typedef uint8_t uint1_t;
 typedef unsigned __int128 uint128_t;
 typedef __int128 int128_t;
 #else
-typedef struct {
-	uint64_t w[2];
-} __attribute__((aligned(16))) uint128_t; /* can be loaded, stored and copied */
+typedef struct { uint64_t w[2]; } __attribute__((aligned(16))) uint128_t; /* can be loaded, stored and copied */
 #endif
 typedef uint128_t uint80_t; /* the upper 48 bits are 0 */
-typedef struct {
-	uint64_t w[4];
-} uint256_t;
-typedef struct {
-	uint64_t w[8];
-} uint512_t;
+typedef struct { uint64_t w[4]; } uint256_t;
+typedef struct { uint64_t w[8]; } uint512_t;
 
 /* Ends the program as the processor would on an undefined instruction or a failed division. */
 SCRY_INLINE __attribute__((noreturn)) void scry_trap(void)
@@ -855,6 +849,16 @@ SCRY_LANE_MINMAX(64)
  * half their width, saturated, a's first. madd: products of adjacent signed lanes, summed in pairs. muleu, mules:
  * products of the even lanes. sad: sums of absolute differences of eight bytes each.
  */
+#define SCRY_VMUL(w, name, LANE)                                                                        \
+	SCRY_INLINE uint##w##_t scry_##name##w(uint##w##_t a, uint##w##_t b, unsigned lane)             \
+	{                                                                                               \
+		uint##w##_t r = 0;                                                                      \
+		for (unsigned i = 0; i < w; i += 2 * lane) {                                            \
+			uint64_t p = (uint64_t)LANE(a, i, lane) * (uint64_t)LANE(b, i, lane);           \
+			r |= (uint##w##_t)SCRY_LANE_U(p, 0, 2 * lane) << i;                             \
+		}                                                                                       \
+		return r;                                                                               \
+	}
 #define SCRY_VECTORS(w)                                                                                         \
 	SCRY_INLINE uint##w##_t scry_vperm##w(uint##w##_t a, uint##w##_t b, uint##w##_t c)                      \
 	{                                                                                                       \
@@ -895,22 +899,8 @@ SCRY_LANE_MINMAX(64)
 		}                                                                                               \
 		return r;                                                                                       \
 	}                                                                                                       \
-	SCRY_INLINE uint##w##_t scry_vmuleu##w(uint##w##_t a, uint##w##_t b, unsigned lane)                     \
-	{                                                                                                       \
-		uint##w##_t r = 0;                                                                              \
-		for (unsigned i = 0; i < w; i += 2 * lane)                                                      \
-			r |= (uint##w##_t)(SCRY_LANE_U(a, i, lane) * SCRY_LANE_U(b, i, lane)) << i;             \
-		return r;                                                                                       \
-	}                                                                                                       \
-	SCRY_INLINE uint##w##_t scry_vmules##w(uint##w##_t a, uint##w##_t b, unsigned lane)                     \
-	{                                                                                                       \
-		uint##w##_t r = 0;                                                                              \
-		for (unsigned i = 0; i < w; i += 2 * lane) {                                                    \
-			uint64_t p = (uint64_t)SCRY_LANE_S(a, i, lane) * (uint64_t)SCRY_LANE_S(b, i, lane);     \
-			r |= (uint##w##_t)SCRY_LANE_U(p, 0, 2 * lane) << i;                                     \
-		}                                                                                               \
-		return r;                                                                                       \
-	}                                                                                                       \
+	SCRY_VMUL(w, vmuleu, SCRY_LANE_U)                                                                      \
+	SCRY_VMUL(w, vmules, SCRY_LANE_S)                                                                      \
 	SCRY_INLINE uint##w##_t scry_vsad##w(uint##w##_t a, uint##w##_t b)                                      \
 	{                                                                                                       \
 		uint##w##_t r = 0;                                                                              \
@@ -964,12 +954,7 @@ SCRY_INLINE void scry_call_i386(struct scry_i386 *m, uintptr_t target, uintptr_t
 	scry_trap();
 }
 
-SCRY_INLINE void scry_leave_i386(struct scry_i386 *m, uintptr_t target)
-{
-	m->pc = target;
-	scry_trap();
-}
-
+#define scry_leave_i386(m, target) scry_call_i386(m, target, 0)
 #define SCRY_INSN_i386(m, what, top, bytes) scry_trap()
 #define SCRY_INSN_YMM_i386(m, what, top, bytes) scry_trap()
 #define SCRY_INSN_ZMM_i386(m, what, top, bytes) scry_trap()
@@ -1185,25 +1170,17 @@ SCRY_INLINE void scry_enter(struct scry_x86_64 *m, void (*fn)(struct scry_x86_64
 /* Calls of functions that take any number of arguments, which are the first in general registers; none is in a vector register. */
 #define SCRY_ARGS(...) (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)
 
-SCRY_INLINE void scry_put_args(struct scry_x86_64 *m, const uint64_t *args, size_t cnt)
+/* `fn`: the function's C, or null: `va` is its address in the file. */
+SCRY_INLINE uint64_t scry_pass(void (*fn)(struct scry_x86_64 *), uint64_t va, const uint64_t *args, size_t cnt)
 {
-	uint64_t *const regs[] = {&m->rdi, &m->rsi, &m->rdx, &m->rcx, &m->r8, &m->r9};
+	uint64_t *const regs[] = {&scry_m->rdi, &scry_m->rsi, &scry_m->rdx, &scry_m->rcx, &scry_m->r8, &scry_m->r9};
 	for (size_t i = 0; i < cnt && i < 6; i++)
 		*regs[i] = args[i];
-	m->rax = 0;
-}
-
-SCRY_INLINE uint64_t scry_pass(void (*fn)(struct scry_x86_64 *), const uint64_t *args, size_t cnt)
-{
-	scry_put_args(scry_m, args, cnt);
-	scry_enter(scry_m, fn, 0);
-	return scry_m->rax;
-}
-
-SCRY_INLINE uint64_t scry_pass_at(uint64_t va, const uint64_t *args, size_t cnt)
-{
-	scry_put_args(scry_m, args, cnt);
-	scry_call(scry_m, scry_m->image + va, 0);
+	scry_m->rax = 0;
+	if (fn)
+		scry_enter(scry_m, fn, 0);
+	else
+		scry_call(scry_m, scry_m->image + va, 0);
 	return scry_m->rax;
 }
 

@@ -28,10 +28,8 @@ static void put_variadic_name(struct cprint_printer *p, uint64_t va, char *name,
 	p->opts->typed_name(p->opts->ctx, va, name, cap - 2);
 	memcpy(name + strlen(name), "_v", 3);
 	bool has_fn = p->opts->fn_of && p->opts->fn_of(p->opts->ctx, va, entry, sizeof(entry));
-	if (!has_fn)
-		snprintf(entry, sizeof(entry), "0x%llx", (unsigned long long)va);
-	int len = snprintf(line, sizeof(line), "#define %s(...) %s(%s, SCRY_ARGS(__VA_ARGS__))\n", name, has_fn ? "scry_pass" : "scry_pass_at",
-			   entry);
+	int len = snprintf(line, sizeof(line), "#define %s(...) scry_pass(%s, 0x%llx, SCRY_ARGS(__VA_ARGS__))\n", name, has_fn ? entry : "NULL",
+			   (unsigned long long)va);
 	if (to && len > 0 && (size_t)len < sizeof(line) && !(to->len && memmem(to->data, to->len, line, (size_t)len)))
 		buf_add(to, line, (size_t)len);
 }

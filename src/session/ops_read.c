@@ -465,7 +465,7 @@ struct err *ops_xrefs(struct ops_req *rq)
 
 static struct err *search_kind(struct ops_req *rq, enum ses_search_kind *ret_kind, const char **ret_what)
 {
-	static const char *const names[] = {"bytes", "text", "regex", "imm", "insn"};
+	static const char *const names[] = {"bytes", "text", "regex", "imm", "insn", "c"};
 	unsigned given = 0;
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
 		const char *text = ops_arg_str(rq->args, names[i]);
@@ -475,12 +475,18 @@ static struct err *search_kind(struct ops_req *rq, enum ses_search_kind *ret_kin
 		*ret_kind = (enum ses_search_kind)i;
 		*ret_what = text;
 	}
-	if (ops_arg_is_set(rq->args, "c"))
-		return err_fix(err_new(ERR_UNSUPPORTED, "search: patterns over C need the decompiler, which this version does not have yet"),
-			       "search --insn GLOB looks through the instructions");
 	if (given != 1)
 		return err_fix(err_new(ERR_INVALID, "search: exactly one of --bytes --text --regex --imm --insn --c is needed"), "scry help search");
 	return NULL;
+}
+
+/* A page of matches in C ended before number `at`: it goes on in that one's function, behind those that were given. */
+static void set_next_c(struct ops_req *rq, const struct ses_search_ask *ask, const struct ses_hit *h, uint32_t at)
+{
+	uint32_t given = 0;
+	while (given < at && h[at - given - 1].func_addr == h[at].func_addr)
+		given++;
+	ops_set_next(rq, h[at].func_addr + ask->back, given + (given == at ? ask->skip : 0));
 }
 
 struct err *ops_search(struct ops_req *rq)
@@ -488,7 +494,7 @@ struct err *ops_search(struct ops_req *rq)
 	struct ses_search_ask ask = {.back = ops_arg_is_set(rq->args, "back")};
 	struct ses_hit *h;
 	uint32_t i;
-	uint64_t unused;
+	uint64_t skip = 0;
 	struct err *e = search_kind(rq, &ask.kind, &ask.what);
 	struct ses_segment *seg;
 	uint32_t seg_cnt = 0;
@@ -499,8 +505,9 @@ struct err *ops_search(struct ops_req *rq)
 	if (!e)
 		e = ops_addr(rq, "from", ask.back ? UINT64_MAX : seg[0].addr, &ask.from_va);
 	if (!e && ops_arg_is_set(rq->args, "cursor"))
-		e = ops_get_cursor(rq, &ask.from_va, &unused);
+		e = ops_get_cursor(rq, &ask.from_va, &skip);
 	ask.limit = (uint32_t)MIN(ops_arg_u64(rq->args, "limit", rq->out->is_json ? 1000 : 1000000), 10000000);
+	ask.skip = (uint32_t)MIN(skip, UINT32_MAX);
 	if (!e)
 		e = ses_search(rq->sn, rq->call, &ask, rq->arena, &h);
 	if (e)
@@ -514,13 +521,17 @@ struct err *ops_search(struct ops_req *rq)
 			ops_out_addr(o, "func_addr", h[i].func_addr);
 		else
 			ops_out_null(o, "func_addr");
+		if (h[i].line)
+			ops_out_u64(o, "line", h[i].line);
 		ops_out_text(o, "text", h[i].text);
 		ops_out_end_item(o);
 	}
-	if (i < ask.cnt)
+	if (i < ask.cnt && h[i].line)
+		set_next_c(rq, &ask, h, i);
+	else if (i < ask.cnt)
 		ops_set_next(rq, h[ask.back && i ? i - 1 : i].addr, 0);
 	else if (ask.has_more)
-		ops_set_next(rq, ask.next_va, 0);
+		ops_set_next(rq, ask.next_va, ask.next_skip);
 	/* The number of hits beyond the page is not known without looking for them. */
 	ops_out_end_list(o, ask.has_more || i < ask.cnt || ops_arg_is_set(rq->args, "cursor") ? UINT64_MAX : ask.cnt);
 	return NULL;

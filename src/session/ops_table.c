@@ -100,7 +100,7 @@ static const struct ops_param p_search[] = {
 	{.name = "regex", .type = OPS_STRING, .value = "R", .help = "a Perl-compatible regular expression over the bytes"},
 	{.name = "imm", .type = OPS_INT, .value = "N", .help = "instructions with this number or address in them"},
 	{.name = "insn", .type = OPS_STRING, .value = "GLOB", .help = "instructions whose text matches, as in 'call *malloc*'"},
-	{.name = "c", .type = OPS_STRING, .value = "PATTERN", .help = "a pattern over C (comes with the decompiler)"},
+	{.name = "c", .type = OPS_STRING, .value = "PATTERN", .help = "C with holes, as in 'memcpy($a, $b, strlen($b))'; ... is anything"},
 	{.name = "from", .type = OPS_ADDR, .value = "ADDR", .help = "begin here"},
 	P_FLAG("back", "towards lower addresses"),
 	{.name = "limit", .type = OPS_INT, .alias = "count", .value = "N", .help = "at most N hits (1000)"},
@@ -389,7 +389,7 @@ static const struct ops_column c_problems[] = {{"severity", "SEVERITY", 'l'}, {"
 					       {"why", "WHY", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_resolve[] = {{"query", "QUERY", 'l'}, {"addr", "ADDR", 'r'}, {"kind", "KIND", 'l'},
 					      {"name", "NAME", 'l'}, {NULL, NULL, 0}};
-static const struct ops_column c_hits[] = {{"addr", "ADDR", 'r'}, {"func", "IN", 'l'}, {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
+static const struct ops_column c_hits[] = {{"addr", "ADDR", 'r'}, {"func", "IN", 'l'}, {"line", "", 'r'}, {"text", "TEXT", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_xrefs[] = {{"from", "FROM", 'r'}, {"to", "TO", 'r'}, {"kind", "KIND", 'l'}, {"func", "FUNCTION", 'l'},
 					    {"text", "TEXT", 'l'}, {"binary", "", 'l'}, {NULL, NULL, 0}};
 static const struct ops_column c_blocks[] = {{"id", "BLOCK", 'r'}, {"addr", "ADDR", 'r'}, {"end", "END", 'r'}, {"succ", "GOES TO", 'l'},
@@ -529,7 +529,7 @@ static const struct ops_op ops_all[] = {
 	READ("resolve", OPS_LIST, p_resolve, c_resolve, ops_resolve, "names to addresses"),
 	{.name = "bytes", .cap = SES_CAP_READ, .shape = OPS_OBJECT, .needs_target = true, .is_raw = true, .params = p_bytes,
 	 .run = ops_bytes, .help = "bytes as the program sees them in memory"},
-	READ("search", OPS_LIST, p_search, c_hits, ops_search, "find bytes, text, numbers or instructions"),
+	READ("search", OPS_LIST, p_search, c_hits, ops_search, "find bytes, text, numbers, instructions or C"),
 	READ("problems", OPS_LIST, p_segments, c_problems, ops_problems, "what is wrong with the file, or could not be read"),
 	EDIT("rename", p_rename, ops_rename, "name an address, or many from a map",
 	     "A name is refused when it is another place's, has spaces or control characters, or would read as an address."),

@@ -196,6 +196,9 @@ size_t ses_name_put(struct ses_snap *sn, uint32_t loc, char *out, size_t cap);
 size_t ses_name_for_operand(void *snap, uint64_t va, char *out, size_t cap);
 struct ses_text ses_name_loc(struct ses_snap *sn, uint32_t loc, struct arena *a);
 struct ses_text ses_demangle(struct arena *a, struct ses_text name);
+/* ses_search() over C: ses_search_c.c. */
+_must_use_ struct err *ses_search_c(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
+				    struct ses_hit **ret);
 /* Name of the function with that number. */
 struct ses_text ses_func_name(struct ses_snap *sn, uint32_t func, struct arena *a);
 

@@ -116,6 +116,8 @@ static struct err *search_compile(struct search *q)
 		return pattern_imm(q);
 	case SES_SEARCH_INSN:
 		return *q->what ? NULL : err_new(ERR_INVALID, "insn: a pattern is needed");
+	case SES_SEARCH_C:
+		break;
 	}
 	return err_new(ERR_INVALID, "unknown kind of search");
 }
@@ -330,6 +332,8 @@ static struct err *search_answer(struct search *q, struct ses_search_ask *ask, s
 struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
 		       struct ses_hit **ret)
 {
+	if (ask->kind == SES_SEARCH_C)
+		return ses_search_c(sn, call, ask, a, ret);
 	struct search *q = calloc(1, sizeof(*q));
 	if (!q)
 		return &err_nomem;

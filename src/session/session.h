@@ -306,19 +306,29 @@ _must_use_ struct err *ses_callgraph(struct ses_snap *sn, const struct ses_call 
 
 /* --- search -------------------------------------------------------------------------------------------------- */
 
-enum ses_search_kind { SES_SEARCH_BYTES /* 'de ad ?? ef' */, SES_SEARCH_TEXT, SES_SEARCH_REGEX, SES_SEARCH_IMM, SES_SEARCH_INSN };
-struct ses_hit { uint64_t addr; bool has_func; uint64_t func_addr; struct ses_text func, text; };
+enum ses_search_kind { SES_SEARCH_BYTES /* 'de ad ?? ef' */, SES_SEARCH_TEXT, SES_SEARCH_REGEX, SES_SEARCH_IMM, SES_SEARCH_INSN,
+		       SES_SEARCH_C /* cprint/cprint_find.h has the patterns */ };
+struct ses_hit {
+	uint64_t addr;
+	bool has_func;
+	uint64_t func_addr;
+	struct ses_text func, text;
+	uint32_t line;       /* of the function's C, from 1; 0: it is no match in C */
+};
 struct ses_search_ask {
 	enum ses_search_kind kind;
 	const char *what;
 	uint64_t from_va;    /* on from here, or before it when `back` (UINT64_MAX: from the end) */
 	bool back;
+	uint32_t skip;       /* in C: so many matches of the first function were given already */
 	uint32_t limit;      /* hits; 0: 1,000 */
 	/* Set by the query: */
 	uint32_t cnt;        /* hits given */
 	bool has_more;       /* go on at next_va */
 	uint64_t next_va;
+	uint32_t next_skip;
 };
+/* In C, hits are by function, then by line; one begins at from_va, or has it in it. */
 _must_use_ struct err *ses_search(struct ses_snap *sn, const struct ses_call *call, struct ses_search_ask *ask, struct arena *a,
 				  struct ses_hit **ret);
 

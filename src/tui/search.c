@@ -20,16 +20,16 @@ struct search_job {
 
 struct prefix {
 	const char *text;
-	int kind;
+	enum ses_search_kind kind;
 };
 
 static const struct prefix prefixes[] = {
 	{"hex:", SES_SEARCH_BYTES}, {"bytes:", SES_SEARCH_BYTES}, {"text:", SES_SEARCH_TEXT}, {"rx:", SES_SEARCH_REGEX},
 	{"regex:", SES_SEARCH_REGEX}, {"imm:", SES_SEARCH_IMM}, {"insn:", SES_SEARCH_INSN},
-	{"c:", TUI_SEARCH_C},
+	{"c:", SES_SEARCH_C},
 };
 
-int tui_search_kind(const char *text, const char **ret_what)
+enum ses_search_kind tui_search_kind(const char *text, const char **ret_what)
 {
 	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
 		size_t n = strlen(prefixes[i].text);
@@ -125,7 +125,7 @@ static void start(struct tui *t, uint64_t from, bool back)
 	if (!s)
 		return;
 	tui_search_cancel(t);
-	s->kind = (enum ses_search_kind)tui_search_kind(t->search_text, &what);
+	s->kind = tui_search_kind(t->search_text, &what);
 	snprintf(s->what, sizeof(s->what), "%s", what);
 	snprintf(s->word, sizeof(s->word), "%s", t->search_word);
 	s->from = from;
@@ -160,17 +160,15 @@ static uint64_t cursor_va(struct tui *t)
 static bool is_in_c(const struct tui *t)
 {
 	const char *what;
-	int kind = tui_search_kind(t->search_text, &what);
-	return tui_focus(t) == TUI_V_C && (what == t->search_text || kind == SES_SEARCH_REGEX || kind == TUI_SEARCH_C);
+	enum ses_search_kind kind = tui_search_kind(t->search_text, &what);
+	return tui_focus(t) == TUI_V_C && (what == t->search_text || kind == SES_SEARCH_REGEX);
 }
 
-static bool can_search(struct tui *t, const char *text)
+/* Matches in the C of all functions are a list: which of them is the next depends on no cursor. */
+static bool is_list(const char *text)
 {
 	const char *what;
-	if (tui_search_kind(text, &what) != TUI_SEARCH_C)
-		return true;
-	tui_say(t, true, "unsupported: the C of all functions is not searched yet; Tab shows one, and / looks in it");
-	return false;
+	return tui_search_kind(text, &what) == SES_SEARCH_C;
 }
 
 void tui_search_start(struct tui *t, const char *text, bool is_all, bool back)
@@ -181,9 +179,7 @@ void tui_search_start(struct tui *t, const char *text, bool is_all, bool back)
 		tui_c_search(t, text, back, false);
 		return;
 	}
-	if (!can_search(t, text))
-		return;
-	if (!is_all) {
+	if (!is_all && !is_list(text)) {
 		start(t, cursor_va(t) + !back, back);
 		return;
 	}
@@ -200,8 +196,10 @@ void tui_search_again(struct tui *t, bool back)
 		tui_c_search(t, t->search_text, back, false);
 		return;
 	}
-	if (!can_search(t, t->search_text))
+	if (is_list(t->search_text)) {
+		tui_found_start(t, t->search_text);
 		return;
+	}
 	uint64_t va = cursor_va(t);
 	start(t, back ? va : va + 1, back);
 }

@@ -613,9 +613,8 @@ bool tui_found_cancel(struct tui *t);
 /* The view of matches shows what was found since the last frame. */
 void tui_found_pump(struct tui *t);
 void tui_found_fini(struct tui *t);
-#define TUI_SEARCH_C (SES_SEARCH_INSN + 1)
-/* Splits "hex:de ad" into kind (enum ses_search_kind, or TUI_SEARCH_C) and words. */
-int tui_search_kind(const char *text, const char **ret_what);
+/* Splits "hex:de ad" into kind and words. */
+enum ses_search_kind tui_search_kind(const char *text, const char **ret_what);
 
 /* --- projects ------------------------------------------------------------------------------------------------------------ */
 

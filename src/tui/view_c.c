@@ -1071,7 +1071,7 @@ void tui_c_search(struct tui *t, const char *text, bool back, bool is_word)
 	struct tui_c_made *m = current(t);
 	const char *what = text;
 	uint64_t until = now_ns() + REGEX_NS;
-	int kind = is_word ? SES_SEARCH_TEXT : tui_search_kind(text, &what);
+	enum ses_search_kind kind = is_word ? SES_SEARCH_TEXT : tui_search_kind(text, &what);
 	bool is_regex = kind == SES_SEARCH_REGEX;
 	struct find f = {.what = what, .len = (uint32_t)strlen(what), .back = back, .is_word = is_word,
 			 .is_exact = is_word || is_upper_in(what)};

@@ -66,6 +66,7 @@ static bool find_more(struct found_job *s, struct ses_search_ask *ask)
 	struct ses_hit *hits;
 	struct tui_found *f = s->found;
 	uint64_t from = ask->from_va;
+	uint32_t skipped = ask->skip;
 	ask->limit = MIN(ask->limit, FOUND_MAX - (uint32_t)s->found->rows.cnt); /* only we add to them */
 	s->err = ses_search(s->job.snap, &s->job.call, ask, &a, &hits);
 	pthread_mutex_lock(&f->lock);
@@ -74,10 +75,11 @@ static bool find_more(struct found_job *s, struct ses_search_ask *ask)
 			s->err = &err_nomem;
 	}
 	f->is_cut = !s->err && ask->has_more && f->rows.cnt >= FOUND_MAX;
-	bool goes_on = !s->err && ask->has_more && ask->next_va != from && f->rows.cnt < FOUND_MAX;
+	bool goes_on = !s->err && ask->has_more && (ask->next_va != from || ask->next_skip != skipped) && f->rows.cnt < FOUND_MAX;
 	pthread_mutex_unlock(&f->lock);
 	arena_fini(&a);
 	ask->from_va = ask->next_va;
+	ask->skip = ask->next_skip;
 	ask->limit = MIN(ask->limit * 2, PIECE_MAX);
 	return goes_on;
 }
@@ -154,7 +156,7 @@ void tui_found_start(struct tui *t, const char *text)
 	pthread_mutex_init(&f->lock, NULL);
 	atomic_store(&f->holders, 2);
 	s->found = t->found = f;
-	s->kind = (enum ses_search_kind)tui_search_kind(text, &what);
+	s->kind = tui_search_kind(text, &what);
 	snprintf(s->what, sizeof(s->what), "%s", what);
 	s->job.run = run;
 	s->job.done = done;

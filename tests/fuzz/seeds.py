@@ -18,6 +18,7 @@ serve  what clients send to the server
 graphs  control flow graphs, six bytes a block (fuzz_structure.c)
 docs   documents of edit, rename --from, import and multi, behind a byte that chooses the operation (fuzz_docs.c)
 cdecl  C declarations, and headers after the preprocessor, behind a byte of options (fuzz_cdecl.c)
+patterns  patterns over C, and what they are looked for in (fuzz_find.c)
 project  P.json, good ones and nearly (fuzz_project.c)
 ir     text form of IR
 events   events of traces (fuzz_trace_text.c)
@@ -765,11 +766,31 @@ def reach(folder):
             f.write(row)
 
 
+PATTERNS = ["memcpy($d, $s, strlen($s))", "free($p); ...; free($p);", "if ($p == 0) return $x;", "$f(...)", "$_ = $_ + 1", "f(..., \"text\", ...)",
+            "*(u32 *)$p = 0x20;", "while (...) { ...; }", "$a ? $b : $c", "x[$i]->y", "f(", "$x", "... f()", "\"open", "'\\n' == $c"]
+PATTERN_SUBJECT = """uint64_t f_12(uint64_t a0) /* a */
+{
+	p = malloc(strlen(s) + 1);
+	if (p != 0) { memcpy(p + 1, s, strlen(s)); }
+	free(p); x = x + 1; free(p);
+	while (x) { g(1, "text", m->image + 0x20 /* "said" */); }
+	if (p == 0) return (uint32_t)x;
+	*(u32 *)p = 32; y = c == '\\n' ? a : x[2]->y;
+}
+"""
+
+
+def patterns(folder):
+    for i, row in enumerate(PATTERNS):
+        with open(os.path.join(folder, f"p{i}"), "wb") as f:
+            f.write(row.encode() + b"\0" + PATTERN_SUBJECT.encode())
+
+
 def main():
     kinds = {"graphs": graphs, "probes": probes, "elf": elf, "code": code, "names": names, "keys": keys, "edits": edits,
              "pclntab": pclntab, "dwarf": dwarf, "cdecl": cdecl,
              "symfile": symfile, "rules": rules, "docs": docs, "keymaps": keymaps, "rpc": rpc, "results": results, "live": live, "serve": serve, "mcp": mcp,
-             "project": project, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "reach": reach, "platform": platform, "tenet": tenet, "debug": debug}
+             "project": project, "patterns": patterns, "ir": ir, "box": box, "trace": trace, "events": events, "btf": btf, "gdb": gdb, "reach": reach, "platform": platform, "tenet": tenet, "debug": debug}
     if len(sys.argv) != 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     os.makedirs(sys.argv[2], exist_ok=True)
