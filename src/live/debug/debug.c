@@ -171,7 +171,7 @@ static struct err *take_end(struct debug *d, struct gdb_span s, bool is_exit)
 	return NULL;
 }
 
-struct err *debug_take_stop(struct debug *d, struct gdb_span s)
+static struct err *take_stop(struct debug *d, struct gdb_span s)
 {
 	debug_forget(d);
 	d->stop = (struct debug_stop){0};
@@ -198,14 +198,20 @@ struct err *debug_take_stop(struct debug *d, struct gdb_span s)
 			take_pair(d, key, value, pcs);
 	if (d->stopped[0])
 		memcpy(d->current, d->stopped, sizeof(d->current));
-	/* Of the program that it was nothing is left. */
-	if (!strcmp(d->stop.reason, "exec")) {
-		forget_process(d);
-		for (size_t i = 0; i < d->breaks.cnt; i++)
-			d->breaks.data[i].is_in = false;
-		d->stale.cnt = 0;
-	}
 	d->stop.has_pc = d->has_regs && d->valid[d->regs.pc] && debug_pc(d, &d->stop.pc);
+	return NULL;
+}
+
+struct err *debug_take_stop(struct debug *d, struct gdb_span s)
+{
+	struct err *e = take_stop(d, s);
+	if (e || strcmp(d->stop.reason, "exec") != 0)
+		return e;
+	/* Of the program that it was nothing is left. */
+	forget_process(d);
+	for (size_t i = 0; i < d->breaks.cnt; i++)
+		d->breaks.data[i].is_in = false;
+	d->stale.cnt = 0;
 	return NULL;
 }
 
@@ -384,7 +390,8 @@ struct err *debug_launch(struct debug *d, const char *const *argv, size_t argc)
 	if (!s.len || !strchr("TSWX", s.s[0]))
 		return err_prefix(debug_refused(s, "starting programs"), "%s", argv[0]);
 	e = debug_learn(d);
-	return e ? e : debug_take_stop(d, s);
+	/* Some say that it became the program: what was learned is of that. */
+	return e ? e : take_stop(d, s);
 }
 
 struct err *debug_attach(struct debug *d, uint64_t pid)
