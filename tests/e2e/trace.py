@@ -435,6 +435,44 @@ def test_modules():
     check("ptrace: what a process had mapped before", {"sleep", "libc.so.6"} <= names, (names, kept.stderr))
 
 
+FILTERED = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpgid, 0, 1), BPF_STMT(BPF_RET | BPF_K, (unsigned)strtoul(argv[1], 0, 0)),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog p = {4, f};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+		return 77;
+	syscall(SYS_getpgid, 5);
+	return syscall(SYS_getuid) != getuid();
+}
+"""
+
+
+def test_filtered():
+    """Programs that refuse calls of their own by a filter: such a call is seen, whichever are asked for, and the program sees what it would."""
+    prog = compile_c("filtered", FILTERED)
+    for name, word, want in (("an error", "0x50001", r"getpgid\(5\) += -1 EPERM .*\ngetuid\(\)"), ("the end", "0x80000000", r"getpgid\(5\)(.*\n)+.*killed by SIGSYS"),
+                             ("a signal", "0x30000", r"getpgid\(5\).*\n--- SIGSYS (.*\n)+.*killed by SIGSYS")):
+        for source in ("ptrace", "bpf"):
+            for wanted in ("all", "getpgid,getuid"):
+                got = scry("-e", wanted, "--", prog, word, tool=[SCRY, "trace", "--source", source])
+                if got.returncode in (4, 77):
+                    skip(f"{source}, {wanted}: a filter that gives {name}", "it is refused here")
+                    continue
+                check(f"{source}, {wanted}: a filter that gives {name}", re.search(want, got.stderr.decode()), got.stderr[-900:])
+    got = scry("--", prog, "0x7ff00000", tool=PTRACE)
+    check("ptrace: a tracer that a filter calls is not scry", re.search(r"getpgid\(5\) += -1 ENOSYS", got.stderr.decode()), got.stderr[-500:])
+
+
 def test_kernel():
     """The kernel's own records, where they are to be had."""
     bpf = [SCRY, "trace", "--source", "bpf"]
@@ -971,7 +1009,7 @@ def main():
             print("1..1")
             skip("scry trace", "ptrace is refused here: " + probe.stderr.decode().splitlines()[0])
             return
-        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_modules, test_kernel, test_hooks,
+        for test in (test_subject, test_json, test_stack_size, test_forms, test_ignored, test_files, test_modules, test_filtered, test_kernel, test_hooks,
                      test_status, test_i386, test_exec, test_payloads, test_ends, test_flood, test_words, test_attach, test_waiting, test_container,
                      test_killed, test_stopped, test_harm, test_strace):
             test()

@@ -53,6 +53,8 @@ struct thread {
 	bool is_said;            /* its call was given already: it does not come back */
 	bool is_event;           /* the call is one of those wanted */
 	bool is_map;             /* it may make code */
+	bool is_filter;          /* it puts a filter of the program's own before ours */
+	bool sees_all;           /* which there is: what that refuses ours does not see, so every call stops */
 	uint8_t abi;
 	int nr;
 	uint64_t args[6];
@@ -201,6 +203,19 @@ static bool may_map(const struct tracer *tr, const struct thread *th)
 	return tr->o->with_maps && is_one && th->abi != TRACE_I386 && th->args[2] & PROT_EXEC;
 }
 
+static bool may_filter(const struct thread *th)
+{
+	return th->abi != TRACE_I386 && !th->is_hidden &&
+	       ((th->nr == SYS_prctl && th->args[0] == PR_SET_SECCOMP) || (th->nr == SYS_seccomp && th->args[0] == SECCOMP_SET_MODE_FILTER));
+}
+
+static void see_all(struct tracer *tr, pid_t pid)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct thread *th = tr->buckets[i]; th; th = th->next)
+			th->sees_all |= th->pid == pid;
+}
+
 /* The executable mapping a call has made, as the kernel has it now. */
 static void give_mapping(struct tracer *tr, struct thread *th, uint64_t va)
 {
@@ -246,6 +261,7 @@ static void on_entry(struct tracer *tr, struct thread *th, const struct __ptrace
 	th->is_said = false;
 	th->is_event = is_wanted(tr, th->abi, th->nr);
 	th->is_map = may_map(tr, th);
+	th->is_filter = may_filter(th);
 	th->stack_len = 0;
 	trace_fetched_reset(&th->got);
 	const struct sysc *s = sysc_find(th->abi, th->nr);
@@ -276,6 +292,8 @@ static void on_return(struct tracer *tr, struct thread *th, const struct __ptrac
 	int64_t ret = info->exit.rval;
 	bool has_map = th->is_map && !th->is_hidden && (ret >= 0 || ret < -4095);
 	th->is_inside = false;
+	if (th->is_filter && !ret)
+		see_all(tr, th->pid);
 	if (!th->is_event || th->is_hidden || th->is_said) {
 		if (has_map)
 			give_mapping(tr, th, th->nr == SYS_mmap ? (uint64_t)ret : th->args[0]);
@@ -320,6 +338,7 @@ static void on_new(struct tracer *tr, struct thread *th, unsigned event)
 	if (!child)
 		return;
 	child->pid = event == PTRACE_EVENT_CLONE ? trace_procs_tgid((pid_t)tid) : (pid_t)tid;
+	child->sees_all = th->sees_all;
 	struct trace_event ev = {.kind = TRACE_FORK, .ret = (int64_t)tid, .args = {th->nr == SYS_clone ? th->args[0] : 0, (uint64_t)child->pid}};
 	give(tr, th, &ev);
 }
@@ -399,8 +418,8 @@ static bool is_stop_signal(int sig)
 /* What lets the thread go on. Where a filter is in it, it stops by itself where a wanted call begins. */
 static void resume(struct tracer *tr, struct thread *th, int sig)
 {
-	bool by_filter = th->is_ours && tr->has_filter && !th->is_inside;
-	if (th->is_inside && !th->is_event && !th->is_map && th->is_ours && tr->has_filter)
+	bool is_filtered = th->is_ours && tr->has_filter && !th->sees_all, by_filter = is_filtered && !th->is_inside;
+	if (th->is_inside && !th->is_event && !th->is_map && !th->is_filter && is_filtered)
 		th->is_inside = false;
 	ptrace(by_filter ? PTRACE_CONT : PTRACE_SYSCALL, th->tid, 0, (unsigned long)sig);
 }
@@ -600,6 +619,13 @@ static unsigned make_filter(const uint64_t *wanted, bool with_maps, struct sock_
 	/* Numbers nobody knows are shown: they may be younger than the table. */
 	add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)end, 0, 1));
 	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
+	add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1));
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
+	add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 4));
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])));
+	add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1));
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
+	add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 	for (size_t i = 0; with_maps && i < ARRAY_LEN(map_calls); i++) {
 		add(prog, &cnt, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)map_calls[i], 0, 4));
 		add(prog, &cnt, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])));
@@ -622,7 +648,7 @@ static struct err *start(struct tracer *tr, long options)
 	struct thread *th = e ? NULL : thread_get(tr, tr->spawn.pid);
 	if (!e && !th)
 		e = &err_nomem;
-	if (!e && ptrace(PTRACE_SEIZE, tr->spawn.pid, 0, options | (tr->has_filter ? PTRACE_O_EXITKILL : 0)))
+	if (!e && ptrace(PTRACE_SEIZE, tr->spawn.pid, 0, options | (tr->has_filter ? PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP : 0)))
 		e = not_started(tr);
 	if (e)
 		return e;
@@ -633,7 +659,7 @@ static struct err *start(struct tracer *tr, long options)
 
 struct err *trace_ptrace_run(const struct trace_ptrace_opts *o, int *ret_status)
 {
-	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACESECCOMP;
+	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE;
 	if (!o->no_follow)
 		options |= PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK;
 	struct tracer tr = {.o = o, .child_status = -1, .spawn = {.go = -1, .failed = -1}, .procs = trace_procs_new()};
